@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         CitationError,
         FormatError,
         IndexingError,
+        ModelFailureError,
         NotFoundError,
         QuestionError,
         RagError,
@@ -64,8 +65,8 @@ _WHERE = {
     "merge_indexes open_index open_retriever open_system plan_index remove_from_index search update_index verify_index "
     "verify_quotes",
     "rag.answer.conversation": "Conversation",
-    "rag.base.errors": "AuthenticationError BusyError CitationError FormatError IndexingError NotFoundError "
-    "QuestionError RagError TimeLimitError UsageError UserError",
+    "rag.base.errors": "AuthenticationError BusyError CitationError FormatError IndexingError ModelFailureError "
+    "NotFoundError QuestionError RagError TimeLimitError UsageError UserError",
     "rag.index.index": "Index",
     "rag.index.rebuild": "Changes",
     "rag.answer.from_markers": "parse_answer",
@@ -89,6 +90,7 @@ __all__ = [
     "Hit",
     "Index",
     "IndexingError",
+    "ModelFailureError",
     "NotFoundError",
     "Passage",
     "Plan",

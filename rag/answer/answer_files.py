@@ -48,11 +48,15 @@ class AnswerRun:
 
 @dataclass(frozen=True, slots=True)
 class AttributionRun:
-    """The summary of a run: the answers in the file, and the sentences with and without a source in this run."""
+    """The summary of a run: the answers in the file, and the sentences with and without a source in this run.
+
+    `contradicted` are those of the latter that a passage contradicts.
+    """
 
     answers: int
     attached: int
     uncited: int
+    contradicted: int
 
 
 def answer_file(
@@ -119,19 +123,20 @@ def attribute_file(
     name = post_hoc.name if reviser is None else f"{post_hoc.name}>{reviser.name}"
     with Journal(out, _settings(name, index, "answers", answers), resume=resume) as journal:
         pending([answer.question for answer in answer_list], journal.done)
-        finished_count, attached_count, uncited_count = len(journal.done), 0, 0
+        finished_count, attached_count, uncited_count, contradicted_count = len(journal.done), 0, 0, 0
         for answer in answer_list[finished_count:]:
             start_time = time.perf_counter()
             answer_with_citations = post_hoc.attribute(answer)
             attached_count += answer_with_citations.trace["attribution"]["attached"]
             uncited_count += answer_with_citations.trace["attribution"]["uncited"]
+            contradicted_count += sum("contradiction" in check for check in answer_with_citations.trace["checked"])
             if reviser is not None:
                 answer_with_citations = reviser.revise(answer_with_citations)
             journal.write(to_row(answer_with_citations.to_cited(index.name, time.perf_counter() - start_time)))
             finished_count += 1
             if progress:
                 progress("attributing", finished_count, len(answer_list))
-    return AttributionRun(len(answer_list), attached_count, uncited_count)
+    return AttributionRun(len(answer_list), attached_count, uncited_count, contradicted_count)
 
 
 def _settings(system: str, index: Index, role: str, path: Path) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 from autoais.base.models.thoughts import without_thoughts
 from rag.answer.generators.passage_reader import PassageReader
 from rag.answer.generators.pointing import MAX_PASSAGE_WORDS, number_units, read_object, select_units
-from rag.answer.llms import Completion, LanguageModel, Message, ModelError, printable_reply
+from rag.answer.llms import MODEL_FAILED, Completion, LanguageModel, Message, ModelError, printable_reply
 from rag.answer.llms.prompts import Prompt, plain
 from rag.base.errors import QuestionError
 from rag.base.types import Hit, Question
@@ -94,7 +94,7 @@ class Rounds:
         except _StopError as stop:
             searches.stopped = str(stop)
         except ModelError as error:
-            searches.stopped = f"the model failed: {error}"
+            searches.stopped = f"{MODEL_FAILED}: {error}"
         return searches
 
     def _ask(self, question: Question, searches: Searches, deadline: float) -> str:

@@ -11,7 +11,8 @@ UserError (autoais.base.errors: printed as one line, exit code 2)
     ├── NotFoundError    a server has no index, system or passage of that name
     ├── AuthenticationError    a server does not know the key
     ├── BusyError        a server answers too many questions already
-    └── TimeLimitError   a server's time limit for a request is over
+    ├── TimeLimitError   a server's time limit for a request is over
+    └── ModelFailureError    a server's language model did not answer
 """
 
 from autoais.base import errors
@@ -24,6 +25,7 @@ __all__ = [
     "FormatError",
     "IndexingError",
     "LinkError",
+    "ModelFailureError",
     "NotFoundError",
     "PressError",
     "QuestionError",
@@ -83,6 +85,13 @@ class BusyError(RagError):
 
 class TimeLimitError(RagError):
     """A server's time limit for a request is over."""
+
+
+class ModelFailureError(RagError):
+    """A server's language model did not answer, or wrote nothing that can be used; only the server's log says why."""
+
+    def __init__(self, message: str = "the language model did not answer") -> None:
+        super().__init__(message)
 
 
 def missing_extra(parameter: str, extra: str) -> RagError:

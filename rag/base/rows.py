@@ -22,8 +22,11 @@ from rag.base.types import Answer, Citation, CitedSentence, Hit, Question
 
 _OFFSET: Schema = {"type": "integer", "minimum": 0}
 _PAGE: Schema = {"type": ["integer", "null"], "minimum": 0}
+_SPANS = list_of({"type": "array", "items": _OFFSET})
+_PLACE = record({"passage": STRING, "quote": STRING}, {"differences": _SPANS})
 _CHECK = record(
-    {"verdict": STRING}, {"contradiction": record({"passage": STRING, "quote": STRING}), "numbers": list_of(STRING)}
+    {"verdict": STRING},
+    {"unsupported": _SPANS, "nearest": _PLACE, "contradiction": _PLACE, "numbers": list_of(STRING)},
 )
 _TRACE = record(
     {},

@@ -114,28 +114,35 @@ def _repair_notes(answer: Answer) -> Iterator[str]:
     if parts:
         yield f"checked: {', '.join(parts)}"
     if drop_count := sum(revision["after"] is None for revision in answer.trace.get("revised", ())):
-        source = "nothing that is cited supports" if "checked" in answer.trace else "no passage supports"
+        is_searched = "checked" not in answer.trace or "attribution" in answer.trace
+        source = "no passage supports" if is_searched else "nothing that is cited supports"
         yield f"left out: {pluralize(drop_count, 'sentence')} that {source}"
 
 
 def _check_notes(answer: Answer) -> Iterator[str]:
-    """A line for each sentence that the judge does not find supported by what it cites, or finds contradicted."""
+    """A line for each sentence that is contradicted, or that what it cites does not support.
+
+    Other uncited ones are counted (`note_uncited`).
+    """
     if "checked" not in answer.trace:
         return
     from rag.answer.attribution.check import REJECTED, SentenceVerdict, describe_clash
 
     numbers = {hit.passage.id: n for n, _, hit in answer.number_hits()}
     for sentence, check in zip(answer.sentences, answer.trace["checked"], strict=False):
-        if check["verdict"] not in REJECTED or not sentence.citations:  # uncited ones are counted (`note_uncited`)
+        is_contradicted = check["verdict"] == SentenceVerdict.CONTRADICTED
+        if check["verdict"] not in REJECTED or not (sentence.citations or is_contradicted):
             continue
-        markers = "".join(f"[{numbers[key]}]" for key in sentence.cites)
-        claim = f'"{_shorten(sentence.text)}" {markers}'
-        if check["verdict"] != SentenceVerdict.CONTRADICTED:
+        markers = "".join(f" [{numbers[key]}]" for key in sentence.cites)
+        claim = f'"{_shorten(sentence.text)}"{markers}'
+        if not is_contradicted:
             yield f"not supported by what it cites: {claim}"
             continue
         details = [describe_clash(check["numbers"])] if len(check.get("numbers", ())) == 2 else []
         if "contradiction" in check:
-            details.append(f'"{_shorten(check["contradiction"]["quote"])}"')
+            place = check["contradiction"]
+            source = "" if sentence.citations or place["passage"] not in numbers else f" [{numbers[place['passage']]}]"
+            details.append(f'"{_shorten(place["quote"])}"{source}')
         yield ": ".join(["contradicted", claim, *details])
 
 
@@ -197,7 +204,7 @@ def note_uncited(answer: Answer) -> None:
     uncited = sum(not sentence.citations for sentence in answer.sentences)
     if uncited:
         share = f"{uncited} of {pluralize(len(answer.sentences), 'sentence')}"
-        was_searched = answer.hits and "checked" not in answer.trace
+        was_searched = answer.hits and ("checked" not in answer.trace or "attribution" in answer.trace)
         note(f"{share} without a source{': not supported by any retrieved passage' if was_searched else ''}")
 
 

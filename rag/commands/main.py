@@ -504,7 +504,8 @@ def attribute(
             answers, target, post_hoc, opened_index, reviser=reviser, format=name, resume=resume, progress=progress
         )
     sentence_counts = f"{pluralize(result.attached, 'sentence')} with a source, {result.uncited:,} without"
-    note(f"{pluralize(result.answers, 'answer')} in {target}: {sentence_counts}")
+    contradicted = f" ({result.contradicted:,} contradicted)" if result.contradicted else ""
+    note(f"{pluralize(result.answers, 'answer')} in {target}: {sentence_counts}{contradicted}")
 
 
 @app.command()

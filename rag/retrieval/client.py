@@ -34,6 +34,7 @@ from autoais.base.urls import is_loopback, normalize_url
 from rag.base.errors import (
     AuthenticationError,
     BusyError,
+    ModelFailureError,
     NotFoundError,
     QuestionError,
     RagError,
@@ -96,7 +97,7 @@ _JUDGEMENT = record(
     },
 )
 _ERROR = record({"error": record({"message": STRING}, {"type": STRING})})
-_KINDS = {error.__name__: error for error in (NotFoundError, TimeLimitError)}
+_KINDS = {error.__name__: error for error in (ModelFailureError, NotFoundError, TimeLimitError)}
 _UNREACHABLE_STATUSES = (
     HTTPStatus.BAD_GATEWAY,
     HTTPStatus.SERVICE_UNAVAILABLE,
@@ -138,8 +139,9 @@ class Client:
     most seconds that a request may take, from the first byte to the last. Threads may share a client.
 
     Whatever goes wrong is a `RagError` of one line, which names the server and never holds the key: `NotFoundError` for
-    an index or system that is not served, `BusyError`, `UnreachableError`, `TimeLimitError`, or `QuestionError` for a
-    question that cannot be searched, in the server's words.
+    an index or system that is not served, `BusyError`, `UnreachableError`, `TimeLimitError`, `ModelFailureError` for a
+    language model that did not answer, or `QuestionError` for a question that cannot be searched, in the server's
+    words.
     """
 
     def __init__(self, url: str, key: str | None = None, *, timeout: float = _SECONDS) -> None:

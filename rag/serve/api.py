@@ -3,7 +3,7 @@
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator
 from dataclasses import asdict
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -41,6 +41,9 @@ from rag.serve.schemas import (
 )
 from rag.serve.service import Reply, Service
 
+if TYPE_CHECKING:
+    from rag.answer.attribution.check import SentenceCheck
+
 Result = TypeVar("Result")
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
@@ -50,6 +53,7 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
     413: {"description": "The request is too large."},
     422: {"model": ErrorResponse, "description": "The request has another form."},
     429: {"model": ErrorResponse, "description": "Too many requests; `Retry-After` says when to try again."},
+    502: {"model": ErrorResponse, "description": "The language model did not answer."},
     503: {
         "model": ErrorResponse,
         "description": "The server, or one that it asks, is too busy; `Retry-After` says when to try again.",
@@ -219,12 +223,8 @@ class Api:
         if verdicts:
             from rag.answer.attribution.check import check_answer
 
-            checks = check_answer(reply.answer, self._service.judge_model)
-            names = ("verdict", "probability", "reason", "unsupported")
-            row["verdicts"] = [
-                {name: getattr(check, name) for name in names} | {"quotes": [quote.record() for quote in check.quotes]}
-                for check in checks
-            ]
+            checks = check_answer(reply.answer, self._service.judge_model, nearest=True)
+            row["verdicts"] = [_check_row(check) for check in checks]
         return row
 
     def _judge(self, body: JudgeRequest) -> bytes:
@@ -240,6 +240,12 @@ class Api:
 def answer_row(answer: Answer, index: str, seconds: float, base: str) -> dict[str, Any]:
     """Return the row of `answers.jsonl` of an answer, with the page numbers of documents, and a link per passage."""
     return {**write_answer(answer, index, seconds), "urls": answer_urls(base, index, answer)}
+
+
+def _check_row(check: "SentenceCheck") -> dict[str, Any]:
+    """Return a check with its quotations; fields that say nothing are there too, but for spans of passages."""
+    always: dict[str, Any] = {"probability": None, "reason": None, "unsupported": []}
+    return always | check.record() | {"quotes": [quote.record() for quote in check.quotes]}
 
 
 def _hit_row(rank: int, hit: Hit, index: str, base: str) -> dict[str, Any]:

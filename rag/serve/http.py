@@ -13,7 +13,15 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from autoais.base.io.jsonl import dumps
-from rag.base.errors import BusyError, NotFoundError, QuestionError, TimeLimitError, UsageError, UserError
+from rag.base.errors import (
+    BusyError,
+    ModelFailureError,
+    NotFoundError,
+    QuestionError,
+    TimeLimitError,
+    UsageError,
+    UserError,
+)
 from rag.retrieval.client import UnreachableError
 from rag.web.pages import Pages, sentence
 from rag.web.security import HEADERS
@@ -40,11 +48,13 @@ def json_response(value: object, status: int = 200, headers: Mapping[str, str] |
 
 
 def status_of(error: UserError) -> int:
-    """Return the HTTP status of an error: 400 if the caller can fix it, 500 if only the operator can."""
+    """Return the HTTP status of an error: 400 if the caller can fix it, 500 if only the operator can, or its own."""
     if isinstance(error, NotFoundError):
         return 404
     if isinstance(error, BusyError):
         return 503
+    if isinstance(error, ModelFailureError):
+        return 502
     if isinstance(error, TimeLimitError):
         return 504
     return 400 if isinstance(error, UsageError | QuestionError) else 500

@@ -157,6 +157,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     404: {"model": OpenAIError, "description": "There is no such model."},
     413: {"description": "The request is too large."},
     429: {"model": OpenAIError, "description": "Too many requests; `Retry-After` says when to try again."},
+    502: {"model": OpenAIError, "description": "The language model did not answer."},
     503: {"model": OpenAIError, "description": "The server is too busy; `Retry-After` says when to try again."},
     504: {"model": OpenAIError, "description": "The time limit is over."},
 }

@@ -25,7 +25,7 @@ from starlette.routing import Route
 
 from rag.answer.attribution.check import SentenceCheck, check_answer
 from rag.answer.llms import Price
-from rag.base.errors import NotFoundError, QuestionError, UsageError, UserError
+from rag.base.errors import ModelFailureError, NotFoundError, QuestionError, UsageError, UserError
 from rag.base.terminal import pluralize
 from rag.base.types import Answer, Passage, Turn
 from rag.index.index import Index
@@ -118,21 +118,27 @@ class AskPages:
 
     async def _page(self, request: Request, thread: str = "") -> Response:
         question, index, system = self._read_link(request.query_params)
-        turn = None
+        turn, status = None, 200
+        selection = {"index": index, "system": system}
+        whole = f"/?{urlencode({'q': question, **selection, 'whole': 1})}"
         if question and "whole" in request.query_params:
-            turn = await self._whole(question, index, system, "t1", base_of(request, self._base_url))
+            try:
+                turn = await self._whole(question, index, system, "t1", base_of(request, self._base_url))
+            except ModelFailureError as error:
+                turn, status = self._failure(error, whole), 502
         examples = [] if question or thread else await self._examples_of(index, _SOON)
         manifest = self._service.indexes[index].manifest
         number = int(manifest["passages"])
-        selection = {"index": index, "system": system}
         return self._site.page(
             request,
             "ask.html.j2",
             "Ask",
+            status=status,
             question=question,
             thread=thread,
+            unanswered=question if status == 502 else "",
             turn=turn,
-            whole=f"/?{urlencode({'q': question, **selection, 'whole': 1})}",
+            whole=whole,
             here_query=urlencode(selection),
             collection=f"This server searches {pluralize(number, 'passage')} of {index}.",
             limit=self._service.limits.question,
@@ -151,10 +157,14 @@ class AskPages:
         a = self._choice(parameters.get("a") or choices[0])
         b = self._choice(parameters.get("b") or choices[min(1, len(choices) - 1)])
         question = self._question(parameters)
+        whole = f"/compare?{urlencode({'q': question, 'a': '@'.join(a), 'b': '@'.join(b), 'whole': 1})}"
         sides = []
         if question and "whole" in parameters:
             for id_prefix, (system, index) in (("a", a), ("b", b)):
-                turn = await self._whole(question, index, system, id_prefix, base_of(request, self._base_url))
+                try:
+                    turn = await self._whole(question, index, system, id_prefix, base_of(request, self._base_url))
+                except ModelFailureError as error:  # the other side may have an answer
+                    turn = self._failure(error, whole)
                 sides.append((f"{system}@{index}", turn))
         return self._site.page(
             request,
@@ -166,7 +176,7 @@ class AskPages:
             b="@".join(b),
             sides=sides,
             limit=self._service.limits.question,
-            whole=f"/compare?{urlencode({'q': question, 'a': '@'.join(a), 'b': '@'.join(b), 'whole': 1})}",
+            whole=whole,
         )
 
     async def export(self, request: Request) -> Response:
@@ -286,8 +296,12 @@ class AskPages:
 
         return await last_item(self._service.run_question(index, system, turns))
 
+    def _failure(self, error: ModelFailureError, retry: str) -> Markup:
+        """What stands in the place of an answer; `retry` is the address that asks again."""
+        return self._site.part("failure.html.j2", message=sentence(error), retry=retry)
+
     def _checks(self, answer: Answer) -> list[SentenceCheck] | None:
-        return None if answer.abstained else check_answer(answer, self._service.judge_model)
+        return None if answer.abstained else check_answer(answer, self._service.judge_model, nearest=True)
 
 
 def _look_for_examples(index: Index, future: "Future[list[str]]") -> None:
@@ -335,13 +349,14 @@ def _text(body: Mapping[str, object], name: str) -> str:
 
 
 async def _send_events(pieces: AsyncGenerator[tuple[str, dict[str, Any]], None]) -> AsyncGenerator[bytes, None]:
-    """Yield the pieces as server-sent events; an error is an event too."""
+    """Yield the pieces as server-sent events; an error is an event too, with `retry` if asking again may help."""
     try:
         async for name, data in pieces:
             yield event(name, data)
     except UserError as error:
         kind = "unsearched" if isinstance(error, QuestionError) else "failed"
-        yield event(kind, {"message": sentence(error_parts(error)[2])})
+        retry = {"retry": True} if isinstance(error, ModelFailureError) else {}
+        yield event(kind, {"message": sentence(error_parts(error)[2]), **retry})
     except Exception:
         yield event("failed", {"message": "The server failed."})
         raise

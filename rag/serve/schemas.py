@@ -234,13 +234,31 @@ class QuoteCheck(BaseModel):
     diff: str = Field(description="Of a misquotation: words that the source lacks in `[-...-]`, its own in `{+...+}`.")
 
 
+class Nearest(QuoteSource):
+    """The span of a passage that says most about a sentence, which does not cite it."""
+
+    supports: bool = Field(description="Whether the judge finds that the passage supports the sentence.")
+
+
+class Contradiction(QuoteSource):
+    """The span of a passage that says otherwise."""
+
+    differences: list[tuple[int, int]] | None = Field(None, description="Words of the quote that clash, as offsets.")
+
+
 class SentenceCheck(BaseModel):
-    """Whether what a sentence cites supports it; `no_claim` is for a sentence that needs no source."""
+    """Whether what a sentence cites supports it; `no_claim` is for a sentence that needs no source.
+
+    A sentence that cites nothing is contradicted if the passage that says most about it says otherwise.
+    """
 
     verdict: Literal["supported", "not_enough", "contradicted", "undecided", "no_claim"]
     probability: float | None = Field(description="Probability that it is supported, if the judge gives one.")
     reason: str | None
     unsupported: list[tuple[int, int]] = Field(description="Spans of the sentence without support in the evidence.")
+    nearest: Nearest | None = Field(None, description="Of a sentence that what it cites does not support.")
+    contradiction: Contradiction | None = None
+    numbers: tuple[str, str] | None = Field(None, description="The source's number, and that of the sentence.")
     quotes: list[QuoteCheck] = Field(description="The quotations of at least four words that begin in it.")
 
 

@@ -16,7 +16,10 @@ from typing import Unpack
 from autoais.base.types import Attribution, Judge, Judgement
 from autoais.judges import open_judge
 from rag.answer.attribution.post_hoc import PostHoc, answer_of_pair
+from rag.answer.generator import map_answers
 from rag.answer.generators.follow_up import make_standalone
+from rag.answer.llms import MODEL_FAILED, ModelUnavailableError
+from rag.answer.llms.labelled_replies import failed_answer
 from rag.answer.specs import SystemSpec
 from rag.answer.system import RetrieveThenRead, System
 from rag.answer.systems import open_system
@@ -24,6 +27,7 @@ from rag.base.config import DEFAULT_JUDGE, DEFAULT_SYSTEM
 from rag.base.errors import (
     BusyError,
     IndexingError,
+    ModelFailureError,
     NotFoundError,
     QuestionError,
     RagError,
@@ -246,6 +250,8 @@ class Service:
     def watch(self, watcher: Callable[[Reply], None], on_failure: Callable[[str, str], None] | None = None) -> None:
         """Call a function with each answer, in the thread that answers; its errors are only logged.
 
+        A language model that failed is an answer too, with `failed`, which callers do not get.
+
         `on_failure` is called with the names of index and system for a question of `run_question` that ends in the time
         limit, or in an error that is not the caller's (`is_callers`).
         """
@@ -307,7 +313,7 @@ class Service:
     ) -> Reply:
         """Answer a question, which may follow up on `history`; raises `QuestionError` if it cannot be searched.
 
-        `identifier` is the id of the answer's row.
+        `identifier` is the id of the answer's row. Raises `ModelFailureError` if a language model does not answer.
         """
         *_, reply = self.stream(question, index, system, history=history, identifier=identifier, **options)
         return reply
@@ -325,15 +331,22 @@ class Service:
         """Yield the answer so far, with its complete sentences, while it is written; last, the answer of `ask`.
 
         An answer that has not grown is yielded again (`Reply.answer` is the same object), so that the work can end.
+        Raises as `ask` does.
         """
         work = self._prepare(question, index, system, history, identifier, options)
         last: Answer | None = None
-        for answer in work.system.stream(work.question):
-            if last is not None:
-                yield work.make_reply(last, is_complete=False)
-            last = answer
+        try:
+            for answer in map_answers(_hide_words_of_model, work.system.stream(work.question)):
+                if last is not None:
+                    yield work.make_reply(last, is_complete=False)
+                last = answer
+        except ModelUnavailableError as error:
+            last = failed_answer(work.question, work.name, str(error))
         assert last is not None
         reply = work.make_reply(last)
+        if last.failed:
+            self._notify_watchers(reply)
+            raise ModelFailureError
         yield reply
         self._notify_watchers(reply)
 
@@ -484,7 +497,7 @@ class Service:
                 async for piece in pieces:
                     yield piece
         except Exception as error:
-            if not is_callers(error):
+            if not is_callers(error) and not isinstance(error, ModelFailureError):  # which the watchers have
                 for on_failure in self._failure_callbacks:
                     on_failure(self._index_name(index), self._system_name(system))
             raise
@@ -610,6 +623,15 @@ class Service:
     def _check_many(self, name: str, items: Collection[object]) -> None:
         if len(items) > self.limits.claims:
             raise UsageError(f"there are {len(items)} {name}; the maximum is {self.limits.claims}")
+
+
+def _hide_words_of_model(answer: Answer) -> Answer:
+    """The answer without what a model that failed said while it searched; the log has it."""
+    searches = answer.trace.get("searches")
+    if not isinstance(searches, Mapping) or not (stopped := str(searches.get("stopped"))).startswith(MODEL_FAILED):
+        return answer
+    _log.warning("system %s: further searches ended: %s", answer.system, stopped)
+    return replace(answer, trace={**answer.trace, "searches": {**searches, "stopped": MODEL_FAILED}})
 
 
 def is_callers(error: Exception) -> bool:

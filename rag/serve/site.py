@@ -16,7 +16,7 @@ from rag.web.pages import Pages, sentence
 _MEANINGS = {
     "supported": "what is cited says all of it",
     "not_enough": "what is cited says only a part of it, or nothing is cited",
-    "contradicted": "what is cited says something else",
+    "contradicted": "what is cited, or else the nearest passage, says something else",
     "undecided": "the judge cannot tell",
     "no_claim": "a question or an instruction, which needs no source",
 }

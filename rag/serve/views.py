@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from autoais.metrics.quotes import QuoteCheck, QuoteStatus
-from rag.answer.attribution.check import QUOTED_REASON, SentenceCheck, SentenceVerdict, describe_clash
+from rag.answer.attribution.check import QUOTED_REASON, SentenceCheck, SentenceVerdict, describe_rejection
 from rag.answer.export.rendering import short_answer_line
 from rag.answer.export.sources import Link, merge_spans, plain_reason, spans_of
 from rag.answer.instructions import find_instructions
 from rag.answer.yes_no import find_quoted_question
-from rag.base.types import Answer, Passage
+from rag.base.types import Answer, CitedSentence, Passage
 from rag.serve.passages import PassageContext
 
 _MAX_EXCERPT_LENGTH = 160  # characters of a passage that are quoted in a line
+_MAX_SENTENCE_LENGTH = 400  # characters of a sentence that contradicts
 _NEAREST = 3  # passages shown if there is no answer
 
 SIGNS = {
@@ -34,10 +35,20 @@ _MakeCite = Callable[[str, Sequence[tuple[int, int]]], "Cite"]
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a text. `marks` has the numbers of the sentences that it supports, as text: "0 2"."""
+    """A part of a text. `marks` has the numbers of the sentences that it supports, as text: "0 2".
+
+    `differences` are words that clash with one of them, as characters of the part.
+    """
 
     text: str
     marks: str = ""
+    differences: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def parts(self) -> list[tuple[str, bool]]:
+        """The text in parts, each with whether it clashes."""
+        pieces = split_at_spans(self.text, [(start, end, 0) for start, end in self.differences])
+        return [(piece.text, bool(piece.marks)) for piece in pieces]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +63,15 @@ class Cite:
 
 @dataclass(frozen=True, slots=True)
 class SentenceView:
-    """A sentence with its citations, the text before it (`lead`), and its verdict once it is known."""
+    """A sentence with its citations, the text before it (`lead`), and its verdict once it is known.
+
+    `is_aside` is whether it is a quotation beside the one that has the short answer.
+    """
 
     number: int
     lead: str
     starts_paragraph: bool
+    is_aside: bool
     pieces: tuple[Piece, ...]
     cites: tuple[Cite, ...]
     verdict: "VerdictView | None" = None
@@ -79,17 +94,22 @@ class QuoteView:
 class VerdictView:
     """The verdict of a sentence in words.
 
-    `nearest` is a passage that it does not cite, `contradiction` what the cited one says instead.
+    `is_quoted` is whether a system that quotes took it from what it cites, word for word. `nearest` is a passage that
+    it does not cite, with what that says of it. `contradiction` is what `source` says instead; marked are the words
+    that differ.
     """
 
     name: str
     sign: str
     label: str
     note: str
+    is_quoted: bool = False
     nearest: Cite | None = None
+    nearest_quote: str = ""
     nearest_supports: bool = False
+    contradiction: Piece | None = None
+    source: Cite | None = None
     quotes: tuple[QuoteView, ...] = ()
-    contradiction: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +131,11 @@ class PassageView:
     before: str = ""
     after: str = ""
     instruction: str = ""
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether any of its text is marked."""
+        return any(piece.marks for piece in self.pieces)
 
     @property
     def quote(self) -> str:
@@ -160,9 +185,15 @@ class AnswerView:
 
     @property
     def counts(self) -> list[tuple[str, str, str, int]]:
-        """Name, sign, words and number of each verdict that occurs."""
-        number_by_name = Counter(sentence.verdict.name for sentence in self.sentences if sentence.verdict is not None)
+        """Name, sign, words and number of each verdict that occurs, without those of quoted sentences."""
+        verdicts = [sentence.verdict for sentence in self.sentences if sentence.verdict is not None]
+        number_by_name = Counter(verdict.name for verdict in verdicts if not verdict.is_quoted)
         return [(kind.value, *SIGNS[kind], number_by_name[kind.value]) for kind in SIGNS if number_by_name[kind.value]]
+
+    @property
+    def quoted_count(self) -> int:
+        """The number of sentences that were taken from what they cite, word for word."""
+        return sum(sentence.verdict is not None and sentence.verdict.is_quoted for sentence in self.sentences)
 
     @property
     def has_underlines(self) -> bool:
@@ -215,7 +246,7 @@ def view_answer(
         passages_by_number = sorted(
             ((numbers[passage.id], passage) for _, passage in passages_by_number), key=lambda pair: pair[0]
         )
-    spans = _spans(answer, checks or ())
+    spans, differences = _spans(answer, checks or ()), _differences(checks or ())
     cited_spans: dict[str, list[tuple[int, int]]] = {}
     for citation in answer.citations:
         cited_spans.setdefault(citation.passage, []).append(citation.span)
@@ -230,7 +261,7 @@ def view_answer(
                 panel=f"{id_prefix}-p{n}",
                 number=n,
                 passage=passage,
-                pieces=split_at_spans(passage.text, spans.get(passage.id, ())),
+                pieces=split_at_spans(passage.text, spans.get(passage.id, ()), differences.get(passage.id, ())),
                 href=link(passage, cited_spans.get(passage.id, ())) or "",
                 source="" if context is None else context.source,
                 url="" if context is None else context.url,
@@ -281,6 +312,17 @@ def _spans(answer: Answer, checks: Sequence[SentenceCheck]) -> dict[str, list[tu
     return spans
 
 
+def _differences(checks: Sequence[SentenceCheck]) -> dict[str, list[tuple[int, int]]]:
+    """The words of each passage that clash with a sentence."""
+    spans: dict[str, list[tuple[int, int]]] = {}
+    for check in checks:
+        if check.contradiction is not None:
+            offset, _ = check.contradiction.span
+            moved = [(offset + start, offset + end) for start, end in check.differences]
+            spans.setdefault(check.contradiction.passage, []).extend(moved)
+    return spans
+
+
 def _faulty_quotes(check: SentenceCheck) -> list[QuoteCheck]:
     return [quote for quote in check.quotes if quote.status is not QuoteStatus.VERBATIM]
 
@@ -293,7 +335,7 @@ def _sentences(answer: Answer, checks: Sequence[SentenceCheck] | None, cite: _Ma
         if quote.status is QuoteStatus.MISQUOTED
         for span in quote.spans
     ]
-    end = 0
+    end, main = 0, _find_main(answer)
     for n, sentence in enumerate(answer.sentences):
         check = checks[n] if checks is not None else None
         unsupported = [] if check is None else [(start, stop, n) for start, stop in check.unsupported]
@@ -304,30 +346,36 @@ def _sentences(answer: Answer, checks: Sequence[SentenceCheck] | None, cite: _Ma
             number=n,
             lead=gap.strip() + " " if gap.strip() else "",
             starts_paragraph=n > 0 and gap.count("\n") > 1,
+            is_aside=main not in (None, n) and _is_copy(sentence),
             pieces=split_at_spans(sentence.text, unsupported),
             cites=tuple(cite(passage, spans_of(sentence, passage)) for passage in sentence.cites),
-            verdict=None if check is None else _verdict(check, cite, bool(sentence.citations)),
+            verdict=None if check is None else _verdict(check, cite, sentence),
         )
 
 
-def _verdict(check: SentenceCheck, cite: _MakeCite, cites: bool) -> VerdictView:
+def _find_main(answer: Answer) -> int | None:
+    """The number of the first sentence that has the short answer; None if no short answer is shown, or none has it."""
+    line = (short_answer_line(answer) or "").rstrip(" .!?").casefold()
+    texts = (" ".join(sentence.text.split()).casefold() for sentence in answer.sentences)
+    return next((n for n, text in enumerate(texts) if line and line in text), None)
+
+
+def _is_copy(sentence: CitedSentence) -> bool:
+    return bool(sentence.citations) and all(citation.origin == "copied" for citation in sentence.citations)
+
+
+def _verdict(check: SentenceCheck, cite: _MakeCite, sentence: CitedSentence) -> VerdictView:
+    cites = bool(sentence.citations)
     sign, label = SIGNS[check.verdict]
-    note = {
+    notes = {
         SentenceVerdict.SUPPORTED: (
             "Quoted word for word" if check.reason == QUOTED_REASON else "The judge finds it in what is cited"
         ),
-        SentenceVerdict.NOT_ENOUGH: "What is cited does not say all of it" if cites else "Nothing is cited",
-        SentenceVerdict.CONTRADICTED: "What is cited says something else",
-        SentenceVerdict.UNDECIDED: f"The judge cannot tell: {check.reason or 'no reason given'}",
+        SentenceVerdict.UNDECIDED: "The judge cannot tell",
         SentenceVerdict.NO_CLAIM: "A question or an instruction, which needs no source",
-    }[check.verdict]
-    if check.numbers is not None:
-        clash = describe_clash(check.numbers)
-        note = clash[:1].upper() + clash[1:]
-    if check.probability is not None and check.verdict is not SentenceVerdict.UNDECIDED:
-        note += f" (probability of support {check.probability:.2f})"
-    nearest = None if check.nearest is None else cite(check.nearest.passage, [check.nearest.span])
-    contradiction = "" if check.contradiction is None else _shorten(check.contradiction.quote or "")
+    }
+    note = notes.get(check.verdict) or describe_rejection(check.verdict, cites=cites, numbers=check.numbers)
+    nearest, contradiction = check.nearest, check.contradiction
     quotes = tuple(
         QuoteView(
             quote.status.value,
@@ -337,7 +385,29 @@ def _verdict(check: SentenceCheck, cite: _MakeCite, cites: bool) -> VerdictView:
         )
         for quote in _faulty_quotes(check)
     )
-    return VerdictView(check.verdict.value, sign, label, note, nearest, check.nearest_supports, quotes, contradiction)
+    return VerdictView(
+        name=check.verdict.value,
+        sign=sign,
+        label=label,
+        note=note[:1].upper() + note[1:],
+        is_quoted=check.reason == QUOTED_REASON and _is_copy(sentence),
+        nearest=None if nearest is None else cite(nearest.passage, [nearest.span]),
+        nearest_quote="" if nearest is None else _shorten(nearest.quote or ""),
+        nearest_supports=check.nearest_supports,
+        contradiction=None if contradiction is None else _excerpt(contradiction.quote or "", check.differences),
+        source=None if contradiction is None else cite(contradiction.passage, [contradiction.span]),
+        quotes=quotes,
+    )
+
+
+def _excerpt(text: str, differences: Sequence[tuple[int, int]]) -> Piece:
+    """A text of at most 400 characters, around the first of the words that differ."""
+    first = max(0, min((start for start, _ in differences), default=0) - _MAX_SENTENCE_LENGTH // 2)
+    if len(text) <= _MAX_SENTENCE_LENGTH:
+        return Piece(text, "", tuple(differences))
+    part = f"{'…' * (first > 0)}{text[first : first + _MAX_SENTENCE_LENGTH]}…"
+    shift = first - (first > 0)
+    return Piece(part, "", tuple((start - shift, end - shift) for start, end in differences))
 
 
 def _shorten(text: str) -> str:
@@ -346,15 +416,22 @@ def _shorten(text: str) -> str:
     return line if len(line) <= _MAX_EXCERPT_LENGTH else f"{line[: _MAX_EXCERPT_LENGTH - 1]}…"
 
 
-def split_at_spans(text: str, spans: Iterable[tuple[int, int, int]]) -> tuple[Piece, ...]:
-    """Split a text where spans `(start, end, sentence)` begin and end; spans beyond the text are cut."""
+def split_at_spans(
+    text: str, spans: Iterable[tuple[int, int, int]], differences: Sequence[tuple[int, int]] = ()
+) -> tuple[Piece, ...]:
+    """Split a text where spans `(start, end, sentence)` begin and end; spans beyond the text are cut.
+
+    `differences` are words that clash, which do not split it.
+    """
     inner_spans = [(max(0, start), min(end, len(text)), n) for start, end, n in spans]
     inner_spans = [span for span in inner_spans if span[0] < span[1]]
     cuts = sorted({0, len(text), *(position for start, end, _ in inner_spans for position in (start, end))})
     pieces = []
     for start, end in pairwise(cuts):
         numbers = sorted({n for first, last, n in inner_spans if first <= start and end <= last})
-        pieces.append(Piece(text[start:end], " ".join(map(str, numbers))))
+        inner_differences = [(max(first, start) - start, min(last, end) - start) for first, last in differences]
+        words = tuple(span for span in inner_differences if span[0] < span[1])
+        pieces.append(Piece(text[start:end], " ".join(map(str, numbers)), words))
     return tuple(pieces)
 
 

@@ -23,6 +23,7 @@ _NEGATIONS = frozenset(
     """.split()
 )  # fmt: skip
 _REST = re.compile(r"\S*(?:\s(?:%|[ap]\.?m\b))?")  # of a quantity whose first characters are a word: 8:30 pm
+_YEARS = range(1000, 2101)
 _CLOSEST = 3  # sentences to align: those that share most words with the claim
 # Words of the claim and of the evidence. A longer stretch without a common word is different content, not a clash.
 _MAX_CLAIM_GAP, _MAX_EVIDENCE_GAP = 4, 6
@@ -37,11 +38,13 @@ class Alignment:
     `share`: IDF-weighted share of the claim's words found there in the same order, 0 to 1.
     `clash`: confidence that the two contradict each other, 0 to 1.
     `clashes`: (start, end) characters of the claim that contradict the evidence.
+    `evidence_clashes`: those that stand in their place, in the text of the evidence that has the closest sentence.
     """
 
     share: float = 0.0
     clash: float = 0.0
     clashes: tuple[tuple[int, int], ...] = ()
+    evidence_clashes: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,11 @@ class _Word:
     kind: str
     weight: float
     value: float | None = None  # of a number, including its scale
+
+    @property
+    def is_year(self) -> bool:
+        """Whether it is a number that looks like a year."""
+        return self.value is not None and self.value in _YEARS
 
 
 @dataclass(frozen=True)
@@ -99,7 +107,8 @@ def align(claim: str, evidence: Iterable[str]) -> Alignment:
     if not total:
         return Alignment()
     key_set = set(keys)
-    texts = [text[start:end] for text in evidence for start, end in split_sentences(text)]
+    places = [(text, start, end) for text in evidence for start, end in split_sentences(text)]
+    texts = [text[start:end] for text, start, end in places]
     sentences = [_words(text) for text in texts]
     overlaps = [sum({w.key: w.weight for w in sentence if w.key in key_set}.values()) for sentence in sentences]
     best = Alignment()
@@ -111,7 +120,7 @@ def align(claim: str, evidence: Iterable[str]) -> Alignment:
             for kind, i, j, m, n in changes
             if kind != "equal"
         ]
-        alignment = _clashing(same_weight / total, parts)
+        alignment = _clashing(same_weight / total, parts, places[index][1])
         equal_weight = sum(part.weigh_equal_numbers() for part in parts)
         alignment = replace(alignment, share=alignment.share + equal_weight / total)
         if (alignment.share, -alignment.clash) > (best.share, -best.clash):
@@ -134,8 +143,8 @@ def _weight(text: str) -> float:
     return sum(idf(key) for key in content_stems(text))
 
 
-def _clashing(share: float, parts: Iterable[_Part]) -> Alignment:
-    clash, clashes = 0.0, []
+def _clashing(share: float, parts: Iterable[_Part], offset: int) -> Alignment:
+    clash, clashes, evidence_clashes = 0.0, [], []
     for part in parts:
         if len(part.words) > _MAX_CLAIM_GAP or len(part.other_words) > _MAX_EVIDENCE_GAP:
             continue
@@ -151,7 +160,9 @@ def _clashing(share: float, parts: Iterable[_Part]) -> Alignment:
             if differ:
                 clash = max(clash, confidence)
                 clashes += [(word.start, word.end) for word in own_words]
-    return Alignment(share, clash, tuple(sorted(clashes)))
+                alike = [word for word in other if word.is_year in {word.is_year for word in own_words}]
+                evidence_clashes += [(offset + word.start, offset + word.end) for word in alike or other]
+    return Alignment(share, clash, tuple(sorted(clashes)), tuple(sorted(evidence_clashes)))
 
 
 def _same_names(own_words: Sequence[_Word], other: Sequence[_Word]) -> bool:

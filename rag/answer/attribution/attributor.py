@@ -8,7 +8,7 @@ from decimal import Decimal
 from autoais.base.text.sentences import sentence_spans
 from autoais.base.types import Attribution, Judge, Judgement, Span
 from autoais.metrics.short_answers import has_answer
-from rag.answer.word_overlap import overlap, word_weights
+from rag.answer.word_overlap import nearest_sentence, overlap, word_weights
 from rag.base.types import Citation, Passage
 
 # Chosen on every eighth question of nq_pool_dev (open-nq-pool/post-hoc-constants.json): more pairs gain little.
@@ -71,22 +71,43 @@ class Attributor:
 
     def support(self, claim: str, passages: Sequence[Passage], question: str = "") -> SupportingSpan | None:
         """The passage that most probably supports the claim, ties in the given order; None if no passage does."""
+        return self.choose_support(claim, self.judge_nearest(claim, passages, question), passages, question)
+
+    def judge_nearest(
+        self, claim: str, passages: Sequence[Passage], question: str = ""
+    ) -> list[tuple[Passage, Judgement]]:
+        """The candidates (`nearest`), nearest first, with their judgements."""
         candidates = self.nearest(claim, passages)
-        judgements = self.verdicts(claim, candidates, question)
-        yes = [pair for pair in zip(candidates, judgements, strict=True) if pair[1].verdict.ais is True]
-        if not yes:
+        return list(zip(candidates, self.verdicts(claim, candidates, question), strict=True))
+
+    def choose_support(
+        self,
+        claim: str,
+        candidates: Sequence[tuple[Passage, Judgement]],
+        passages: Sequence[Passage],
+        question: str = "",
+    ) -> SupportingSpan | None:
+        """The candidate that most probably supports the claim, ties in the order of `passages`; None if none does."""
+        supporting = [pair for pair in candidates if pair[1].verdict.ais is True]
+        if not supporting:
             return None
         positions = {passage.id: number for number, passage in enumerate(passages)}
-        passage, judgement = min(yes, key=lambda pair: (-_probability(pair[1]), positions[pair[0].id]))
+        passage, judgement = min(supporting, key=lambda pair: (-_probability(pair[1]), positions[pair[0].id]))
         return self.find_span(claim, passage, judgement, question)
 
     def find_span(self, claim: str, passage: Passage, judgement: Judgement, question: str = "") -> SupportingSpan:
-        """The supporting span of a passage, given the judgement of the whole passage.
+        """The span of a passage that supports the claim, or says most about it, given the judgement of the passage.
 
-        This is the shortest span of one to three sentences that the judge still accepts, or else the sentence with the
-        highest probability.
+        In a passage that supports the claim this is the shortest span of one to three sentences that the judge still
+        accepts, or else the sentence with the highest probability. In another passage it is the sentence that shares
+        most words with the claim: of one that says otherwise, the probability is low.
         """
-        start, end = self._span(claim, passage, judgement, question)
+        if judgement.verdict.ais is True:
+            start, end = self._span(claim, passage, judgement, question)
+        else:
+            spans = sentence_spans(passage.text)
+            first = spans[0] if spans else (0, len(passage.text))
+            start, end = nearest_sentence(passage.text, claim) or first
         return SupportingSpan(passage, start, end, judgement.probability)
 
     def _span(self, claim: str, passage: Passage, judgement: Judgement, question: str) -> tuple[int, int]:

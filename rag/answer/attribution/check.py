@@ -8,7 +8,7 @@ from typing import Any
 from autoais.base.text.excerpt import find_words_outside
 from autoais.base.text.quotes import is_quoted
 from autoais.base.text.sentences import sentence_spans
-from autoais.base.text.words import stem, words
+from autoais.base.text.words import content_stems, stem, words
 from autoais.base.types import Judge, Judgement, Verdict
 from autoais.judges.alignment import align, contradicts
 from autoais.judges.numbers import find_clash
@@ -48,10 +48,11 @@ class SentenceCheck:
 
     `probability` is the judge's that the sentence is supported, or None. `unsupported` are the words, as character
     offsets in the sentence (end exclusive), that occur nowhere in the evidence or clash with it. `nearest` is the span
-    that comes closest in the passages that the sentence does not cite, if it was asked for and the sentence is not
-    supported; `nearest_supports` says whether the judge accepts it. `contradiction` is the span of a cited passage that
-    says otherwise, if a sentence of it does, and `numbers` are the number there and that of the sentence, as written,
-    if they differ. `quotes` are the quotations that begin in the sentence.
+    that says most about the sentence in the passages that it does not cite, if it was asked for and the sentence is not
+    supported; `nearest_supports` says whether the judge accepts it. `contradiction` is the span that says otherwise, of
+    a cited passage or, for a sentence that cites nothing, of the nearest one; `differences` are its words that clash
+    with the sentence, as offsets in its quote, and `numbers` the number there and that of the sentence, as written, if
+    they differ. `quotes` are the quotations that begin in the sentence.
     """
 
     verdict: SentenceVerdict
@@ -61,27 +62,36 @@ class SentenceCheck:
     nearest: Citation | None = None
     nearest_supports: bool = False
     contradiction: Citation | None = None
+    differences: tuple[tuple[int, int], ...] = ()
     numbers: tuple[str, str] | None = None
     quotes: tuple[QuoteCheck, ...] = ()
 
     def record(self) -> dict[str, Any]:
-        """The check as JSON: `verdict`, and `probability`, `reason`, `contradiction` and `numbers` if there are any."""
+        """The check as JSON, without its quotations: `verdict`, and each other field that says something."""
         row: dict[str, Any] = {"verdict": self.verdict.value}
         if self.probability is not None:
             row["probability"] = self.probability
         if self.reason is not None:
             row["reason"] = self.reason
+        if self.unsupported:
+            row["unsupported"] = [[*span] for span in self.unsupported]
+        if self.nearest is not None:
+            row["nearest"] = _place(self.nearest) | {"supports": self.nearest_supports}
         if self.contradiction is not None:
-            start, end = self.contradiction.span
-            row["contradiction"] = {
-                "passage": self.contradiction.passage,
-                "start": start,
-                "end": end,
-                "quote": self.contradiction.quote,
-            }
+            differences = [[*span] for span in self.differences]
+            row["contradiction"] = _place(self.contradiction) | ({"differences": differences} if differences else {})
         if self.numbers is not None:
             row["numbers"] = [*self.numbers]
         return row
+
+
+NO_CLAIM = SentenceCheck(SentenceVerdict.NO_CLAIM, None, "a question or an instruction")
+"""The check of a sentence that claims nothing."""
+
+
+def _place(citation: Citation) -> dict[str, Any]:
+    start, end = citation.span
+    return {"passage": citation.passage, "start": start, "end": end, "quote": citation.quote}
 
 
 def check_answer(answer: Answer, judge: Judge, *, nearest: bool = False) -> list[SentenceCheck]:
@@ -105,7 +115,8 @@ def judge_sentences(answer: Answer, judge: Judge, *, nearest: bool = False) -> l
     A sentence is contradicted if the judge says so; with a judge of two verdicts, if it does not find the sentence
     supported and a number, name or negation clashes (`autoais.judges.alignment.contradicts`, the rule of `three_way`),
     or the sentence shares most of its words with what it cites, which has another number.
-    With `nearest`, the other passages of the answer are searched for what a sentence lacks.
+    With `nearest`, the other passages of the answer are searched for what a sentence lacks. A sentence that cites
+    nothing is then contradicted if the passage that says most about it contradicts it (`check_uncited`).
     """
     passages = {hit.passage.id: hit.passage for hit in answer.hits}
     copies = [
@@ -121,7 +132,7 @@ def judge_sentences(answer: Answer, judge: Judge, *, nearest: bool = False) -> l
     checks = []
     for sentence, claim, is_copy in zip(answer.sentences, claims, copies, strict=True):
         if claim is None:
-            checks.append(SentenceCheck(SentenceVerdict.NO_CLAIM, None, "a question or an instruction"))
+            checks.append(NO_CLAIM)
             continue
         if is_copy:
             checks.append(SentenceCheck(SentenceVerdict.SUPPORTED, None, QUOTED_REASON))
@@ -157,48 +168,88 @@ def _with_contradiction(
     if check.verdict not in REJECTED:
         return check
     if check.verdict is SentenceVerdict.NOT_ENOUGH:
-        citation = next((cited for cited in sentence.citations if _has_other_number(sentence.text, cited)), None)
-        if citation is None:
-            return check
-        check = replace(check, verdict=SentenceVerdict.CONTRADICTED)
+        citation = next(
+            (cited for cited in sentence.citations if _has_other_number(sentence.text, cited.quote or "")), None
+        )
     else:
-        citation = _contradicting_span(sentence, passages)
-    numbers = None if citation is None else _clashing_numbers(sentence.text, citation.quote or "")
-    return replace(check, contradiction=citation, numbers=numbers)
+        citation = _contradicting_span(sentence.text, [passages[key] for key in sentence.cites])
+    return check if citation is None else _contradict(check, sentence.text, citation)
 
 
-def _contradicting_span(sentence: CitedSentence, passages: Mapping[str, Passage]) -> Citation | None:
-    """The sentence of the cited passages that is closest to this one and contradicts it; None if no single one does."""
+def _contradict(check: SentenceCheck, claim: str, citation: Citation) -> SentenceCheck:
+    """The check of a claim that a span contradicts, with the words of both that clash."""
+    quote = citation.quote or ""
+    own_spans, differences, numbers = _compare(claim, quote)
+    return replace(
+        check,
+        verdict=SentenceVerdict.CONTRADICTED,
+        unsupported=_join_spans(claim, sorted({*check.unsupported, *own_spans})),
+        contradiction=citation,
+        differences=_join_spans(quote, sorted(differences)),
+        numbers=numbers,
+    )
+
+
+_Spans = set[tuple[int, int]]
+
+
+def _compare(claim: str, source: str) -> tuple[_Spans, _Spans, tuple[str, str] | None]:
+    """The words of a claim and of a source that clash; the number of the source and of the claim, if just one does."""
+    alignment, clash = align(claim, [source]), find_clash(claim, source)
+    own_spans, source_spans = {*alignment.clashes}, {*alignment.evidence_clashes}
+    if clash is not None:
+        own_spans.add(clash[0])
+        source_spans.add(clash[1])
+    elif len(own_spans) == len(source_spans) == 1:  # of several numbers of the source, the one in the claim's place
+        ((own_span,), (source_span,)) = own_spans, source_spans
+        if find_clash(claim[slice(*own_span)], source[slice(*source_span)]) is not None:  # not two names
+            clash = own_span, source_span
+    numbers = None if clash is None else (source[slice(*clash[1])], claim[slice(*clash[0])])
+    return own_spans, source_spans, numbers
+
+
+def _contradicting_span(claim: str, passages: Iterable[Passage]) -> Citation | None:
+    """The sentence of the passages that is closest to a claim and contradicts it; None if no single one does."""
     best, best_share = None, 0.0
-    for key in sentence.cites:
-        text = passages[key].text
-        for start, end in sentence_spans(text):
-            alignment = align(sentence.text, [text[start:end]])
-            if alignment.share > best_share and contradicts(sentence.text, alignment):
-                best, best_share = Citation(key, start, end, text[start:end], "contradicts"), alignment.share
+    for passage in passages:
+        for start, end in sentence_spans(passage.text):
+            quote = passage.text[start:end]
+            alignment = align(claim, [quote])
+            if alignment.share > best_share and contradicts(claim, alignment):
+                best, best_share = Citation(passage.id, start, end, quote, "contradicts"), alignment.share
     return best
 
 
-def _has_other_number(sentence: str, citation: Citation) -> bool:
-    """Whether a sentence and what it cites differ in one number, and share most other words."""
-    quote = citation.quote or ""
-    clash = find_clash(sentence, quote)
-    if clash is None:
-        return False
-    (start, end), _ = clash
-    return overlap(word_weights(sentence[:start] + sentence[end:]), quote) >= _MIN_SHARED
+def _has_other_number(claim: str, source: str) -> bool:
+    """Whether a claim and a source differ in one number, and share most other words."""
+    clash = find_clash(claim, source)
+    return clash is not None and _share_without(claim, [clash[0]], source) >= _MIN_SHARED
 
 
-def _clashing_numbers(sentence: str, source: str) -> tuple[str, str] | None:
-    """The number of the source and that of the sentence, if it is the one number in which they differ."""
-    clash = find_clash(sentence, source)
-    return None if clash is None else (source[slice(*clash[1])], sentence[slice(*clash[0])])
+def _share_without(claim: str, spans: Iterable[tuple[int, int]], source: str) -> float:
+    """The share of the words of a claim outside of the spans that a source has, by idf."""
+    return overlap(word_weights(_without(claim, spans)), source)
+
+
+def _without(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    for start, end in sorted(spans, reverse=True):
+        text = text[:start] + text[end:]
+    return text
 
 
 def describe_clash(numbers: Sequence[str]) -> str:
     """Say which number the source has (the first) in place of that of the sentence (the second)."""
     source, claim = numbers
     return f"the source says {source}, not {claim}"
+
+
+def describe_rejection(verdict: str, *, cites: bool, numbers: Sequence[str] | None = None) -> str:
+    """Say in a phrase why a sentence is rejected: what its sources say otherwise, or that they do not say it."""
+    if numbers is not None and len(numbers) == 2:
+        return describe_clash(numbers)
+    if verdict == SentenceVerdict.CONTRADICTED:
+        return "what is cited says something else" if cites else "the nearest passage says something else"
+    return "what is cited does not say all of it" if cites else "nothing is cited"
 
 
 def _missing(sentence: str, evidence: Sequence[str], clashes: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -230,27 +281,65 @@ def _join_spans(text: str, spans: Iterable[tuple[int, int]]) -> tuple[tuple[int,
 def _with_nearest(
     check: SentenceCheck, sentence: CitedSentence, answer: Answer, attributor: Attributor
 ) -> SentenceCheck:
-    """The check with the uncited passage that supports the sentence, or else the one that comes closest."""
-    other_passages = [
-        hit.passage for hit in answer.hits if hit.passage.id not in sentence.cites and hit.passage.text.strip()
-    ]
-    nearest_passages = attributor.nearest(sentence.text, other_passages)
-    if not nearest_passages or check.verdict is SentenceVerdict.NO_CLAIM:
+    """The check with the uncited passage that supports the sentence; if it cites nothing, with what says most of it."""
+    others = [hit.passage for hit in answer.hits if hit.passage.id not in sentence.cites]
+    claim, question = sentence.text, answer.question.text
+    candidates = attributor.judge_nearest(claim, others, question)
+    support = attributor.choose_support(claim, candidates, others, question)
+    if support is not None:
+        return replace(check, nearest=support.citation("nearest"), nearest_supports=True)
+    if sentence.citations:  # what it cites is shown already
         return check
-    judgements = attributor.verdicts(sentence.text, nearest_passages, answer.question.text)
-    order = sorted(
-        range(len(nearest_passages)),
-        key=lambda n: (judgements[n].verdict.ais is not True, -(judgements[n].probability or 0.0)),
+    return check_uncited(claim, candidates, attributor)
+
+
+def check_uncited(claim: str, candidates: Sequence[tuple[Passage, Judgement]], attributor: Attributor) -> SentenceCheck:
+    """The check of a claim that cites nothing, against passages of which the judge finds that none supports it.
+
+    `candidates` are the passages with their judgements, nearest first (`Attributor.judge_nearest`). The check is that
+    of the first one that contradicts the claim, or else of the nearest; without candidates, nothing is said.
+    """
+    contradictions = (_find_contradiction(claim, passage, judgement) for passage, judgement in candidates)
+    if (contradiction := next(filter(None, contradictions), None)) is not None:
+        return contradiction
+    if not candidates:
+        return SentenceCheck(SentenceVerdict.NOT_ENOUGH, None, "nothing was cited")
+    passage, judgement = candidates[0]
+    check = replace(_check_sentence(claim, (passage.evidence,), judgement), verdict=SentenceVerdict.NOT_ENOUGH)
+    return replace(check, nearest=attributor.find_span(claim, passage, judgement).citation("nearest"))
+
+
+def _find_contradiction(claim: str, passage: Passage, judgement: Judgement) -> SentenceCheck | None:
+    """The check of a claim that a sentence of a passage contradicts; None if none does."""
+    quotes = [(start, end, passage.text[start:end]) for start, end in sentence_spans(passage.text)]
+    weights = word_weights(claim)
+    start, end, quote = max(
+        (place for place in quotes if _says_otherwise(claim, place[2], passage)),
+        key=lambda place: overlap(weights, place[2]),
+        default=(0, 0, ""),
     )
-    passage, judgement = nearest_passages[order[0]], judgements[order[0]]
-    supports = judgement.verdict.ais is True
-    if sentence.citations and not supports:  # what it cites is shown already
-        return check
-    citation = attributor.find_span(sentence.text, passage, judgement, answer.question.text).citation("nearest")
-    if sentence.citations:
-        return replace(check, nearest=citation, nearest_supports=supports)
-    closest = _check_sentence(sentence.text, (passage.evidence,), judgement)
-    return replace(check, unsupported=closest.unsupported, nearest=citation, nearest_supports=supports)
+    if not quote:
+        return None
+    check = _check_sentence(claim, (passage.evidence,), judgement)
+    citation = Citation(passage.id, start, end, quote, "contradicts")
+    return replace(_contradict(check, claim, citation), nearest=replace(citation, origin="nearest"))
+
+
+def _says_otherwise(claim: str, quote: str, passage: Passage) -> bool:
+    """Whether a sentence of a passage contradicts a claim that does not cite it.
+
+    Nothing but its words connects it with the claim. So the sentence has most of the claim's words besides those that
+    clash and those of the headings, or it contradicts by the rule for cited ones and the passage has most words.
+    """
+    alignment = align(claim, [quote])
+    own_spans, _, numbers = _compare(claim, quote)
+    if contradicts(claim, alignment):
+        return _share_without(claim, own_spans, passage.contents) >= _MIN_SHARED
+    if numbers is None:
+        return False
+    heading_stems = set(content_stems(passage.headings))
+    weights = word_weights(_without(claim, own_spans))
+    return overlap({key: weights[key] for key in weights if key not in heading_stems}, quote) >= _MIN_SHARED
 
 
 # --- answers of language models ---------------------------------------------------------------------------------------
@@ -263,7 +352,8 @@ class CheckedGenerator:
     """Checks each sentence of another generator's answers (`judge_sentences`); what the generator cites stays.
 
     A citation of a whole passage is narrowed to the span that supports its sentence, if the passage does.
-    `trace["checked"]` has the check of each sentence (`SentenceCheck.record`), in order.
+    `trace["checked"]` has the check of each sentence (`SentenceCheck.record`), in order; a sentence that is not
+    supported is compared with the other passages too.
     """
 
     def __init__(self, generator: Generator, judge: Judge) -> None:
@@ -288,7 +378,7 @@ class CheckedGenerator:
         new_sentences = tuple(sentence for sentence in answer.sentences if sentence not in memo)
         passages = {hit.passage.id: hit.passage for hit in answer.hits}
         narrow_sentences = tuple(self._narrow(answer, sentence, passages) for sentence in new_sentences)
-        checks = judge_sentences(replace(answer, sentences=narrow_sentences), self._judge)
+        checks = judge_sentences(replace(answer, sentences=narrow_sentences), self._judge, nearest=True)
         memo.update(zip(new_sentences, zip(narrow_sentences, checks, strict=True), strict=True))
         rows = [memo[sentence] for sentence in answer.sentences]
         trace = {**answer.trace, "checked": [check.record() for _, check in rows]}

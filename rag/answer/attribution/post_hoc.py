@@ -15,10 +15,11 @@ from autoais.base.markers.grammar import parse
 from autoais.base.text.claims import is_applicable
 from autoais.base.types import Judge
 from rag.answer.attribution.attributor import Attributor
+from rag.answer.attribution.check import NO_CLAIM, SentenceCheck, SentenceVerdict, check_uncited
 from rag.answer.instructions import warn_of_instructions
 from rag.answer.system import System
 from rag.base.errors import QuestionError, UsageError
-from rag.base.types import Answer, CitedSentence, Hit, Question
+from rag.base.types import Answer, Citation, CitedSentence, Hit, Passage, Question
 from rag.retrieval import Retriever
 from rag.retrieval.fusion import reciprocal_ranks, sum_scores
 
@@ -40,9 +41,11 @@ class PostHoc:
     def attribute(self, answer: Answer) -> Answer:
         """The answer with new citations: each sentence cites one supporting passage, or none.
 
-        Earlier citations and hits are discarded. `hits` are the first k of all hits, and the cited ones.
-        `trace["attribution"]` counts sentences: `attached`, `uncited` (listed in `uncited_sentences`) and
-        `not_applicable`, which claim nothing, such as questions (Rashkin et al. 2023), and are not searched for.
+        Earlier citations and hits are discarded. `hits` are the first k of all hits, and those that are cited or say
+        most about a sentence. `trace["attribution"]` counts sentences: `attached`, `uncited` (listed in
+        `uncited_sentences`) and `not_applicable`, which claim nothing, such as questions (Rashkin et al. 2023), and are
+        not searched for. `trace["checked"]` has the check of each sentence (`SentenceCheck.record`): of one that no
+        passage supports, what the passage says that says most about it.
         """
         question = answer.question.text
         claims = [sentence.text for sentence in answer.sentences]
@@ -52,13 +55,14 @@ class PostHoc:
             question, [*statements, *filter(None, [answer.short_answer])] if statements else []
         )
         pool = [hit.passage for hit in hits]
-        sentences = []
-        for sentence, claim, claims_fact in zip(answer.sentences, claims, is_claim, strict=True):
-            support = self.attributor.support(claim, pool, question) if claims_fact else None
-            citations = (support.citation("attached"),) if support else ()
-            sentences.append(replace(sentence, citations=citations))
-        cited_ids = {citation.passage for sentence in sentences for citation in sentence.citations}
-        answer_hits = [hit for rank, hit in enumerate(hits) if rank < self._k or hit.passage.id in cited_ids]
+        sentences, checks = [], []
+        for sentence, claims_fact in zip(answer.sentences, is_claim, strict=True):
+            citation, check = self._attribute_claim(sentence.text, pool, question) if claims_fact else (None, NO_CLAIM)
+            sentences.append(replace(sentence, citations=(citation,) if citation else ()))
+            checks.append(check)
+        shown_ids = {citation.passage for sentence in sentences for citation in sentence.citations}
+        shown_ids |= {check.nearest.passage for check in checks if check.nearest}
+        answer_hits = [hit for rank, hit in enumerate(hits) if rank < self._k or hit.passage.id in shown_ids]
         uncited = [number for number, sentence in enumerate(sentences) if is_claim[number] and not sentence.citations]
         counts = {
             "attached": sum(bool(sentence.citations) for sentence in sentences),
@@ -66,11 +70,21 @@ class PostHoc:
             "not_applicable": is_claim.count(False),
             "uncited_sentences": uncited,
         }
-        trace = {key: value for key, value in answer.trace.items() if key != "checked"} | {"attribution": counts}
+        trace = {**answer.trace, "attribution": counts, "checked": [check.record() for check in checks]}
         system = f"{answer.system}>{self.name}"
         return warn_of_instructions(
             replace(answer, sentences=tuple(sentences), hits=tuple(answer_hits), system=system, trace=trace)
         )
+
+    def _attribute_claim(
+        self, claim: str, pool: Sequence[Passage], question: str
+    ) -> tuple[Citation | None, SentenceCheck]:
+        """The citation of the passage that supports the claim, or None, and the check of the claim."""
+        candidates = self.attributor.judge_nearest(claim, pool, question)
+        support = self.attributor.choose_support(claim, candidates, pool, question)
+        if support is None:
+            return None, check_uncited(claim, candidates, self.attributor)
+        return support.citation("attached"), SentenceCheck(SentenceVerdict.SUPPORTED, support.probability)
 
     def _search_statements(self, question: str, statements: Sequence[str]) -> list[Hit]:
         """The hits of all queries, fused by reciprocal rank; a query that cannot be searched is skipped."""

@@ -84,6 +84,7 @@ class Reviser:
         `trace["checked"]` keeps the rows of the sentences that remain.
         """
         checked = answer.trace.get("checked")
+        is_searched = checked is None or "attribution" in answer.trace  # a judge chose the citations
         memo = {} if memo is None else memo
         remaining: list[tuple[int, str, tuple[Citation, ...]]] = []
         changes: list[dict[str, Any]] = []
@@ -99,7 +100,7 @@ class Reviser:
                 rows += [] if checked is None else [checked[number]]
                 continue
             if before not in memo:
-                memo[before] = self._correct(answer, before, _NO_PASSAGE if checked is None else _NOT_CITED)
+                memo[before] = self._correct(answer, before, _NO_PASSAGE if is_searched else _NOT_CITED)
             after, citations, explanation = memo[before]
             changes.append({"before": before, "after": after, "why": explanation})
             if after is not None:
@@ -110,7 +111,7 @@ class Reviser:
         if not changes:
             return replace(answer, system=system, trace=trace)
         if not any(citations for _, _, citations in remaining):
-            source = "a retrieved passage" if checked is None else "what it cites"
+            source = "a retrieved passage" if is_searched else "what it cites"
             reason = f"no sentence of the answer is supported by {source}"
             return replace(
                 answer,

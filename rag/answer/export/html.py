@@ -4,6 +4,7 @@ import base64
 import hashlib
 from collections.abc import Iterable, Iterator
 
+from rag.answer.export.checks import Pieces, list_rejections
 from rag.answer.export.escaping import html_text, one_line
 from rag.answer.export.rendering import short_answer_line
 from rag.answer.export.sources import Link, Source, abstention_notice, list_sources
@@ -25,9 +26,18 @@ _POLICY = (
 
 
 def to_html(answer: Answer, link: Link | None = None) -> str:
-    """Return a page with the question, the answer, and the passages that it cites with the cited spans marked."""
+    """Return a page with the question, the answer, and the passages that it cites with the cited spans marked.
+
+    Sentences that a judge rejected (`trace["checked"]`) are listed with what the source says instead; words that differ
+    are marked.
+    """
     question = html_text(one_line(answer.question.text))
-    body = [f'<h1 dir="auto">{question}</h1>\n', *answer_parts(answer), *source_parts(answer, link, heading="h2")]
+    body = [
+        f'<h1 dir="auto">{question}</h1>\n',
+        *answer_parts(answer),
+        *check_parts(answer, heading="h2"),
+        *source_parts(answer, link, heading="h2"),
+    ]
     return make_page(question, body, f"Answered by {html_text(one_line(answer.system))}")
 
 
@@ -67,6 +77,30 @@ def answer_parts(answer: Answer, prefix: str = "") -> Iterator[str]:
         links = "".join(f'<a href="#{prefix}source-{number}">[{number}]</a>' for number in numbers)
         yield f"<sup>{links}</sup>" if links else ""
     yield "</div>\n"
+
+
+def check_parts(answer: Answer, *, heading: str, prefix: str = "") -> Iterator[str]:
+    """Yield the HTML of the sentences that a judge rejected, below a `heading`."""
+    rejections = list(list_rejections(answer))
+    if not rejections:
+        return
+    yield f"<{heading}>Checked against the sources</{heading}>\n<ul>\n"
+    for rejection in rejections:
+        explanation = html_text(rejection.explanation)
+        yield f'<li class="check"><strong>{rejection.label.capitalize()}:</strong> '
+        yield f"“<bdi>{_marked(rejection.claim)}</bdi>” "
+        if rejection.source is None:
+            yield f"{explanation}.</li>\n"
+            continue
+        title = html_text(one_line(rejection.source.headings) or one_line(rejection.source.id))
+        number = rejection.number
+        place = f" ({title})" if number is None else f' <a href="#{prefix}source-{number}">[{number}]</a>'
+        yield f"{explanation}: “<bdi>{_marked(rejection.quote)}</bdi>”{place}</li>\n"
+    yield "</ul>\n"
+
+
+def _marked(pieces: Pieces) -> str:
+    return "".join(f"<mark>{html_text(text)}</mark>" if differs else html_text(text) for text, differs in pieces)
 
 
 def _source(source: Source, prefix: str) -> str:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
+from rag.answer.export.checks import Pieces, Rejection, list_rejections
 from rag.answer.export.escaping import markdown_line, markdown_url, one_line, visible
 from rag.answer.export.rendering import Rendered, Writer, sentence_url, short_answer_line
 from rag.answer.export.sources import Link, Source, abstention_notice, list_sources
@@ -18,7 +19,8 @@ def to_markdown(answer: Answer, link: Link | None = None, style: Style = "footno
     """Return the answer as Markdown; a short answer stands first, in bold.
 
     Style `footnotes` has a footnote for each cited passage, with its title, its URL (`link`) and the quotes that
-    support the answer. Style `links` is the text of `with_links`.
+    support the answer. Before them it lists the sentences that a judge rejected (`trace["checked"]`), with what the
+    source says instead; words that differ are bold. Style `links` is the text of `with_links`.
     """
     if style == "links":
         return f"{with_links(answer, link).text}\n"
@@ -30,8 +32,10 @@ def with_footnotes(answer: Answer, link: Link | None = None, prefix: str = "") -
     sources = list_sources(answer, link)
     writer = Writer()
     _write(writer, answer, sources, lambda source, _: f"[^{prefix}{source.number}]", None)
+    rejections = "".join(_rejection(rejection, prefix) for rejection in list_rejections(answer))
+    checks = f"\nChecked against the sources:\n\n{rejections}" if rejections else ""
     notes = "".join(f"\n[^{prefix}{source.number}]: {_title(source)}{_quotes(source)}\n" for source in sources)
-    return f"{writer.finish().text}\n{notes}"
+    return f"{writer.finish().text}\n{checks}{notes}"
 
 
 def with_links(answer: Answer, link: Link | None = None, *, sources: bool = True) -> Rendered:
@@ -102,6 +106,24 @@ def _lines(text: str, *, after_citation: bool) -> str:
         indent = line[: len(line) - len(body)].expandtabs(4)
         output += ("\n\n" if end.count("\n") > 1 else "\\\n") + "\u00a0" * len(indent) + markdown_line(body)
     return output
+
+
+def _rejection(rejection: Rejection, prefix: str) -> str:
+    """A list item of a sentence that is rejected."""
+    explanation = markdown_line(rejection.explanation, line_start=False)
+    item = f"- {rejection.label.capitalize()}: “{_bold(rejection.claim)}” {explanation}"
+    if rejection.source is None:
+        return f"{item}.\n"
+    title = one_line(rejection.source.headings) or one_line(rejection.source.id)
+    place = (
+        f" ({markdown_line(title, line_start=False)})" if rejection.number is None else f"[^{prefix}{rejection.number}]"
+    )
+    return f"{item}: “{_bold(rejection.quote)}”{place}\n"
+
+
+def _bold(pieces: Pieces) -> str:
+    lines = ((markdown_line(text, line_start=False), differs) for text, differs in pieces)
+    return "".join(f"**{line}**" if differs else line for line, differs in lines)
 
 
 def _title(source: Source) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from autoais.base.io.jsonl import dumps
 from rag.answer.attribution.check import SentenceVerdict
 from rag.answer.export.escaping import html_text, markdown_line, one_line
-from rag.answer.export.html import answer_parts, make_page, source_parts
+from rag.answer.export.html import answer_parts, check_parts, make_page, source_parts
 from rag.answer.export.markdown import with_footnotes
 from rag.answer.export.sources import Link
 from rag.base.errors import UsageError
@@ -31,7 +31,12 @@ class ThreadTurn:
 
     @property
     def doubts(self) -> list[tuple[str, str]]:
-        """The sentences that the judge does not find supported, with their verdicts in words."""
+        """The sentences that the judge does not find supported, with their verdicts in words.
+
+        Empty if the answer has its checks with it (`trace["checked"]`): formats list them with what the source says.
+        """
+        if "checked" in self.answer.trace:
+            return []
         accepted = (SentenceVerdict.SUPPORTED, SentenceVerdict.NO_CLAIM)
         return [
             (one_line(sentence.text), verdict.value.replace("_", " "))
@@ -78,6 +83,7 @@ def _write_html(title: str, turns: Sequence[ThreadTurn]) -> str:
         prefix = f"turn-{number}-"
         body += [f'<section>\n<h2 dir="auto">{html_text(one_line(turn.question))}</h2>\n']
         body += [*answer_parts(turn.answer, prefix), *_doubts(turn)]
+        body += check_parts(turn.answer, heading="h3", prefix=prefix)
         body += [*source_parts(turn.answer, turn.link, heading="h3", prefix=prefix), "</section>\n"]
     systems = ", ".join(dict.fromkeys(html_text(one_line(turn.answer.system)) for turn in turns))
     return make_page(heading, body, f"Answered by {systems}")

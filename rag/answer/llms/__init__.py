@@ -12,6 +12,9 @@ from rag.base.errors import RagError
 
 CONTEXT = 4096  # tokens; enough for HAGRID's prompts, and a server may cut longer prompts without notice
 
+MODEL_FAILED = "the model failed"
+"""How a trace begins to say that a model failed during a search; the model's own words follow."""
+
 MAX_TEMPERATURE = 2.0  # the limit of servers
 
 
@@ -21,6 +24,10 @@ class ModelError(RagError):
 
 class SchemaError(ModelError):
     """A server takes a schema, but this one is too large for it."""
+
+
+class ModelUnavailableError(RagError):
+    """A model that a person must make available: its server cannot be reached, or refuses the model or the key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +99,7 @@ class LanguageModel(Protocol):
     ) -> Completion:
         """The reply up to the first of the texts in `stop`, excluded; raises `ModelError` if there is no reply.
 
+        Raises `ModelUnavailableError` if there will be none until a person acts.
         `schema` is a JSON Schema that the reply should follow. An engine may ignore it: check what comes. Raises
         `SchemaError` if a smaller one would do.
         """

@@ -13,7 +13,16 @@ import httpx2
 from autoais.base.errors import first_line
 from autoais.base.models.chat import check_base_url, estimated_tokens
 from autoais.base.network import excerpt, read_retry_after
-from rag.answer.llms import CONTEXT, Completion, Message, ModelError, Schema, cut_at, in_pieces
+from rag.answer.llms import (
+    CONTEXT,
+    Completion,
+    Message,
+    ModelError,
+    ModelUnavailableError,
+    Schema,
+    cut_at,
+    in_pieces,
+)
 from rag.base.errors import RagError, missing_extra
 
 try:
@@ -86,7 +95,7 @@ class MessagesClient:
         """Yield the blocks of a reply that comes whole, then its completion.
 
         `request` has the parameters of a message besides the model. Raises `ModelError` if there is no reply, if it is
-        a refusal, or breaks off; `RagError` if a person must act.
+        a refusal, or breaks off; `ModelUnavailableError` if a person must act.
         """
         with self._one_line_errors():
             # Plain JSON: the SDK's types are not checked, so that anything might be in them.
@@ -156,7 +165,7 @@ class MessagesClient:
             reason = self._excerpt(first_line(error.__cause__ or error))
             if isinstance(error, anthropic.APIConnectionError) and not self._is_reached:
                 way_out = "check the network and ANTHROPIC_BASE_URL"
-                raise RagError(f"{self.name}: cannot connect ({reason}); {way_out}") from None
+                raise ModelUnavailableError(f"{self.name}: cannot connect ({reason}); {way_out}") from None
             raise ModelError(f"{self.name}: {reason}") from None
         except (ValueError, RecursionError) as error:  # bytes that are no JSON, or no UTF-8
             raise ModelError(f"{self.name}: the reply cannot be read: {self._excerpt(first_line(error))}") from None
@@ -170,7 +179,7 @@ class MessagesClient:
         wait = read_retry_after(error.response.headers.get("Retry-After", ""))
         reason += f" (it asks to wait {wait:,.0f} s)" if wait >= 1 else ""
         if fix := _FIXES.get(status):
-            return RagError(f"{self.name}: {reason}; {fix}")
+            return ModelUnavailableError(f"{self.name}: {reason}; {fix}")
         return ModelError(f"{self.name}: {reason}")
 
     def _excerpt(self, text: str) -> str:
@@ -291,7 +300,7 @@ class Anthropic:
     def complete(
         self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = (), *, schema: Schema | None = None
     ) -> Completion:
-        """The reply; raises `ModelError` with the server's message, or `RagError` if only the user can fix it."""
+        """The reply; raises `ModelError` with the server's message, or `ModelUnavailableError` if the user must act."""
         *_, completion = self._client.ask(_text_request(messages, max_tokens))
         assert isinstance(completion, Completion)
         return cut_at(completion, stop)

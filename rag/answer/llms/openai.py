@@ -1,9 +1,21 @@
 """`openai:<model>`: any server with OpenAI's chat completions, such as vLLM, Ollama or llama.cpp."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from autoais.base.models.chat import ChatClient, NoReply, Reply, Request, estimated_tokens
-from rag.answer.llms import CONTEXT, Completion, Message, ModelError, Schema, SchemaError, cut_at, in_pieces
+from rag.answer.llms import (
+    CONTEXT,
+    Completion,
+    Message,
+    ModelError,
+    ModelUnavailableError,
+    Schema,
+    SchemaError,
+    cut_at,
+    in_pieces,
+)
+from rag.base.errors import UserError
 
 _TEMPLATE_TOKENS = 8  # tokens of a chat template per message, a high estimate
 _TIMEOUT = 300.0  # seconds for a whole reply: a small machine can take a minute to read a prompt
@@ -40,11 +52,12 @@ class OpenAI:
     def complete(
         self, messages: Sequence[Message], max_tokens: int, stop: Sequence[str] = (), *, schema: Schema | None = None
     ) -> Completion:
-        """The reply; raises `ModelError` with the server's message, or `UserError` if only the user can fix it.
+        """The reply; raises `ModelError` with the server's message, or `ModelUnavailableError` if the user must act.
 
         A `SchemaError` has the message of a server that takes schemas, but finds this one too large.
         """
-        (reply,) = self.client.answer([self._request(messages, max_tokens, stop, schema)])
+        with _errors_of_models():
+            (reply,) = self.client.answer([self._request(messages, max_tokens, stop, schema)])
         return cut_at(self._completion(messages, reply), stop)
 
     def stream(
@@ -54,7 +67,9 @@ class OpenAI:
         request = self._request(messages, max_tokens, stop, schema)
 
         def write(on_text: Callable[[str], None]) -> Completion:
-            return self._completion(messages, self.client.stream(request, on_text))
+            with _errors_of_models():
+                reply = self.client.stream(request, on_text)
+            return self._completion(messages, reply)
 
         return in_pieces(write, stop)
 
@@ -78,3 +93,12 @@ class OpenAI:
             estimated_tokens(reply.text) if completion_tokens is None else completion_tokens,
             structure=reply.structure,
         )
+
+
+@contextmanager
+def _errors_of_models() -> Iterator[None]:
+    """Raise what only a person can fix as `ModelUnavailableError`."""
+    try:
+        yield
+    except UserError as error:
+        raise ModelUnavailableError(str(error)) from None

@@ -86,7 +86,7 @@ function goBack() {
 /** Show the passage of the first citation, unless one is shown. */
 function showFirst(answer) {
   if (find("[aria-current]", answer)) return;
-  const first = find(LINKS, answer);
+  const first = find(".sentence:not(.aside) a.cite", answer) || find(LINKS, answer);
   if (first) show(first);
 }
 
@@ -248,11 +248,14 @@ function showVerdicts(turn, html) {
   for (const update of nodes(html)) {
     if (!(update instanceof HTMLElement)) continue;
     if (update.dataset.part === "summary") find("[data-part=summary]", answer).replaceChildren(...update.childNodes);
+    else if (update.dataset.panel) find(`#${CSS.escape(update.dataset.panel)} .here`, answer)?.replaceWith(...update.children);
     else {
       const sentence = find(`.sentence[data-sentence="${update.dataset.sentence}"]`, answer);
       for (const part of [...update.children]) find(`[data-part=${part.dataset.part}]`, sentence).replaceChildren(...part.childNodes);
     }
   }
+  const current = find("[aria-current]", answer);
+  if (current) pickMarks(current, panelOf(current));
 }
 
 function showUnchecked(turn) {

@@ -118,3 +118,19 @@ def test_an_equal_number_in_other_words_counts_as_shared() -> None:
     assert equal.share == pytest.approx(1)
     assert equal.clash == 0
     assert align("The test takes 60 seconds.", ["The test takes two minutes."]).share < 0.6
+
+
+@pytest.mark.parametrize(
+    ("claim", "text", "own", "other"),
+    [
+        ("It has two arches.", "Old. It has three arches.", ["two"], ["three"]),
+        ("It was repaired in 1988.", "It was repaired in 1987 for two million marks.", ["1988"], ["1987"]),
+        ("It cost three million marks.", "It cost two million marks in 1987.", ["three million"], ["two million"]),
+        ("It is not new.", "It is new.", ["not"], []),
+        ("It is new.", "It is new.", [], []),
+    ],
+)
+def test_the_words_that_clash_are_found_on_both_sides(claim: str, text: str, own: list[str], other: list[str]) -> None:
+    found = align(claim, [text])
+    assert [claim[start:end] for start, end in found.clashes] == own
+    assert [text[start:end] for start, end in found.evidence_clashes] == other

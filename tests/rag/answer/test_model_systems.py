@@ -199,6 +199,18 @@ def test_ask_names_each_sentence_that_its_citation_does_not_support(
     assert result.stderr == "1 of 3 sentences without a source\n"
 
 
+def test_ask_names_a_sentence_without_citation_that_a_passage_contradicts(
+    server: ChatServer, shelf: Path, rag: Command
+) -> None:
+    environment, options = asked(server, shelf, {"say": "Curie was born in Warsaw in 1868."})
+    result = rag("ask", "When was Curie born?", *options, **environment)
+    line = (
+        'contradicted: "Curie was born in Warsaw in 1868.": the source says 1867, not 1868: "Curie was born in Warsaw'
+    )
+    assert line in result.stdout
+    assert result.stderr == "1 of 1 sentence without a source\n"
+
+
 def test_temperature_and_seed_reach_the_model_and_tokens_are_counted_and_priced(
     server: ChatServer, shelf: Path, tmp_path: Path, rag: Command
 ) -> None:

@@ -18,6 +18,7 @@ from rag.answer.served import ServedSystem
 from rag.base.errors import (
     AuthenticationError,
     BusyError,
+    ModelFailureError,
     NotFoundError,
     QuestionError,
     RagError,
@@ -181,6 +182,15 @@ def test_a_served_system_is_a_system(client: Client, server: Scripted, row: dict
     assert server.asked[0][2]["system"] == "reader"
 
 
+def test_a_served_system_whose_model_fails_has_a_failed_answer(client: Client, server: Scripted) -> None:
+    server.says({"error": {"type": "ModelFailureError", "message": "the language model did not answer"}}, 502)
+    system = ServedSystem(client)
+    (found,) = system.answer([QUESTION])
+    assert (found.failed, found.abstained) == (True, True)
+    assert (found.reason or "").endswith("the language model did not answer")
+    assert [one.failed for one in system.stream(QUESTION)] == [True]
+
+
 @pytest.mark.parametrize(
     ("url", "base", "index"),
     [
@@ -266,6 +276,7 @@ def test_the_key_does_not_travel_where_others_can_read_it(monkeypatch: pytest.Mo
             "; set RAG_REMOTE_KEY to a key that the server knows$",
         ),
         (404, "NotFoundError", NotFoundError, "it cannot be searched$"),
+        (502, "ModelFailureError", ModelFailureError, "it cannot be searched$"),
         (503, "BusyError", BusyError, "it cannot be searched; try again in 2 s$"),
         (504, "TimeLimitError", TimeLimitError, "it cannot be searched$"),
     ],

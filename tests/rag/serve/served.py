@@ -5,16 +5,22 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from autoais.judges.minilm import default_judge
+from rag.answer.attribution.check import CheckedGenerator
+from rag.answer.generators.cited import CitedGenerator
+from rag.answer.llms import Completion, LanguageModel, Message, ModelError
+from rag.answer.llms.prompts import Prompt
 from rag.answer.system import RetrieveThenRead
-from rag.answer.systems import SYSTEMS, SystemKind
+from rag.answer.systems import SYSTEMS, Settings, SystemKind
 from rag.api import build_index
 from rag.base.types import Answer, Citation, CitedSentence, Hit, Question
 from rag.index.index import Index
+from rag.testing import ScriptedModel
 
 BRIDGE = """# The Aller bridge
 
@@ -110,6 +116,24 @@ def slow_system(k: int = 2) -> SlowQuoter:
     kind = SystemKind("slow", "nothing", "bm25", k, lambda opened: RetrieveThenRead(opened.retriever, quoter, opened.k))
     SYSTEMS.register("slow", kind)
     return quoter
+
+
+class BreaksOff(ScriptedModel):
+    """Writes the beginning of an answer, and then fails with words that callers should not get."""
+
+    def _write(self, messages: Sequence[Message], max_tokens: int, on_text: Callable[[str], None]) -> Completion:
+        on_text(str(self.says[0]))
+        raise ModelError("http://10.0.0.7/v1: key sk-secret, /srv/models: out of memory")
+
+
+def model_system(model: LanguageModel, name: str = "model") -> None:
+    """Register a system whose language model writes free text from two passages, each sentence checked."""
+
+    def make(opened: Settings) -> RetrieveThenRead:
+        generator = CitedGenerator(model, Prompt.read("hagrid.v1"))
+        return RetrieveThenRead(opened.retriever, CheckedGenerator(generator, default_judge()), opened.k)
+
+    SYSTEMS.register(name, SystemKind("model", "nothing", "bm25", 2, make))
 
 
 @dataclass

@@ -114,6 +114,20 @@ def test_verdicts_have_the_quotations_of_a_sentence() -> None:
     assert set(quote) == set(QuoteResponse.model_fields)
 
 
+def test_a_false_claim_is_contradicted_by_the_passage_that_says_otherwise(client: TestClient) -> None:
+    false = {"question": "", "answer": "The Aller bridge has two arches of red brick."}
+    row = told(client.post("/v1/attribute", json=false))
+    AnswerResponse.model_validate(row, strict=False)
+    (check,) = row["trace"]["checked"]
+    assert (check["verdict"], check["numbers"]) == ("contradicted", ["three", "two"])
+    assert check["contradiction"]["quote"] == "It has three arches of red brick."
+    (place,) = [one for one in row["passages"] if one["id"] == check["contradiction"]["passage"]]
+    assert (
+        place["text"][check["contradiction"]["start"] : check["contradiction"]["end"]]
+        == check["contradiction"]["quote"]
+    )
+
+
 def test_a_question_that_is_not_answered(client: TestClient) -> None:
     row = told(client.post("/v1/ask", json={"question": QUESTION, "min_confidence": 1.0}))
     AnswerResponse.model_validate(row, strict=False)

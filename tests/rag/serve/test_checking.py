@@ -1,5 +1,8 @@
 """What people read of a sentence: verdicts, words without support, pasted texts."""
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +13,11 @@ from autoais.judges import open_judge
 from rag.answer.attribution.check import QUOTED_REASON, SentenceCheck, SentenceVerdict, check_answer
 from rag.base.types import Answer, Citation, CitedSentence, Hit, Passage, Question
 from rag.serve.checking import check_text, cite_sources, read_sources
+from rag.serve.service import Service
 from tests.judges import OneByOne
+
+if TYPE_CHECKING:
+    from rag.index.index import Index
 
 BRIDGE = Passage("b", "Aller bridge", "The Aller bridge opened in 1931. It has three arches of brick.\nx = f(1)\nend")
 FERRY = Passage("f", "Ferry", "A ferry crossed the river four times a day.")
@@ -121,6 +128,84 @@ def test_the_nearest_passage_says_whether_it_supports() -> None:
     assert uncited.nearest is not None
     assert uncited.nearest.passage == "f"
     assert not uncited.nearest_supports
+
+
+# --- claims that nothing supports ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def town(index: "Index") -> Iterator[Service]:
+    service = Service({"town": index})
+    yield service
+    service.close()
+
+
+def check_claim(town: Service, claim: str) -> tuple[Answer, SentenceCheck]:
+    found, (check,) = check_text(
+        claim, town.judge_model, attribute=lambda question, text: town.attribute(question, text)
+    )
+    return found, check
+
+
+@pytest.mark.parametrize(
+    ("claim", "passage", "source", "differs", "numbers"),
+    [
+        ("The Aller bridge has two arches of red brick.", "bridge.md#1", "It has three arches", ["three"], "three two"),
+        ("The bridge was repaired in 1988.", "bridge.md#2", "The bridge was repaired in 1987", ["1987"], "1987 1988"),
+        ("The ferry crossed the river five times a day.", "bridge.md#1", "Until 1931 a ferry", ["four"], "four five"),
+        ("The railing is not new.", "bridge.md#2", "The railing is new", [], ""),
+        ("A plan to name it after the mayor failed in 1933.", "bridge.md#3", "A plan to name", ["1932"], "1932 1933"),
+        ("The baker Eva Lund built the first oven in 1903.", "ovens.md#1", "The baker Eva", ["1902"], "1902 1903"),
+    ],
+)
+def test_a_false_claim_without_citations_is_contradicted_by_the_passage_that_says_otherwise(
+    town: Service, claim: str, passage: str, source: str, differs: list[str], numbers: str
+) -> None:
+    found, check = check_claim(town, claim)
+    assert found.citations == ()
+    assert check.verdict is SentenceVerdict.CONTRADICTED
+    assert check.contradiction is not None
+    assert check.nearest is not None
+    assert (check.contradiction.passage, check.nearest.passage) == (passage, passage)
+    quote = check.contradiction.quote or ""
+    assert quote.startswith(source)
+    assert [quote[start:end] for start, end in check.differences] == differs
+    assert " ".join(check.numbers or ()) == numbers
+    assert (numbers.split()[1] if numbers else "not") in words(claim, check)
+    row = found.trace["checked"][0]  # what `rag attribute` and `/v1/attribute` write
+    assert (row["verdict"], row["contradiction"]["passage"]) == ("contradicted", passage)
+
+
+@pytest.mark.parametrize(
+    ("claim", "passage", "source"),
+    [
+        ("The oven burned oak wood.", "ovens.md#1", "It burned beech wood."),
+        ("The mayor wept for the bridge of pontoons.", "bridge.md#2", "For fourteen months"),
+        ("The mill of Oldenby has four arches.", "bridge.md#1", "It has three arches"),  # another thing
+    ],
+)
+def test_a_claim_that_nothing_supports_has_the_passage_that_says_most_about_it(
+    town: Service, claim: str, passage: str, source: str
+) -> None:
+    found, check = check_claim(town, claim)
+    assert found.citations == ()
+    assert (check.verdict, check.contradiction) == (SentenceVerdict.NOT_ENOUGH, None)
+    assert check.nearest is not None
+    assert check.nearest.passage == passage
+    assert (check.nearest.quote or "").startswith(source)
+
+
+def test_a_claim_of_an_answer_that_cites_nothing_is_compared_with_the_other_passages() -> None:
+    judge = Says(Verdict.NOT_ATTRIBUTABLE)
+    (check,) = check_answer(answer(("The Aller bridge has two arches of brick.", None)), judge, nearest=True)
+    assert (check.verdict, check.numbers) == (SentenceVerdict.CONTRADICTED, ("three", "two"))
+
+
+def test_the_span_of_a_cited_source_is_the_sentence_that_says_otherwise() -> None:
+    sources = read_sources("[1] A ferry ran until 1931. The toll was two marks. The bridge opened in May.")
+    found, (check,) = check_text("The toll was nine marks [1].", open_judge("minilm"), sources=sources)
+    assert found.citations[0].quote == "The toll was two marks."
+    assert (check.verdict, check.numbers) == (SentenceVerdict.CONTRADICTED, ("two", "nine"))
 
 
 # --- pasted ---------------------------------------------------------------------------------------------------------

@@ -134,7 +134,7 @@ def test_the_page_offers_it(client: TestClient) -> None:
 def test_a_file_that_cannot_be_written_is_refused_at_the_start(service: Service, tmp_path: Path) -> None:
     (tmp_path / "bad.answers.jsonl").write_text("no json\n", "utf-8")
     for path in (tmp_path / "none" / "f.jsonl", tmp_path / "bad.jsonl"):
-        with pytest.raises(RagError, match="^feedback "):
+        with pytest.raises(RagError, match=r"^feedback "):
             create_app(service, feedback=path)
 
 

@@ -1,5 +1,6 @@
 """`rag serve` in front of a model server that hangs, fails or is cut short: real processes on both sides."""
 
+import asyncio
 import json
 import time
 from collections.abc import Iterator
@@ -8,11 +9,15 @@ from typing import Any
 
 import httpx2
 import pytest
+from starlette.testclient import TestClient
 
+from rag.base.errors import ModelFailureError
 from rag.index.open import open_index
-from rag.serve.service import Service
+from rag.serve.app import create_app
+from rag.serve.http import last_item
+from rag.serve.service import Reply, Service
 from tests.chat_server import ChatServer
-from tests.rag.serve.served import Running, make_index, running
+from tests.rag.serve.served import BreaksOff, Running, make_index, model_system, running
 
 QUESTION = "When did the Aller bridge open?"
 MODEL = "openai:tiny"
@@ -66,11 +71,65 @@ def test_who_hangs_up_before_the_first_word_ends_the_work(front: Running, server
 
 def test_what_only_the_operator_can_mend_is_not_told_to_callers(front: Running, server: ChatServer) -> None:
     server.script({"status": 404, "body": "no such model at /srv/models"}, name="front")
-    reply = ask(front, question=QUESTION)
-    assert (reply.status_code, reply.json()["error"]["type"]) == (500, "InternalError")
-    assert "/srv" not in reply.text
-    assert "127.0.0.1" not in reply.text
-    assert ask(front, question=QUESTION, stream=True).status_code == 500
+    check_failure(front)
+
+
+REASON = "the language model did not answer"
+
+
+def check_failure(front: Running) -> None:
+    """Fails unless each way to ask says that the model did not answer, in our words only."""
+    for stream in (False, True):  # before the first text, a stream has the same status
+        reply = ask(front, question=QUESTION, stream=stream)
+        assert reply.status_code == 502
+        assert reply.json() == {"error": {"type": "ModelFailureError", "message": REASON}}
+        for path, body in (("/v1/chat/completions", CHAT), ("/v1/responses", {"model": MODEL, "input": QUESTION})):
+            reply = ask(front, path, **body, stream=stream)
+            assert reply.status_code == 502
+            fields = {"message": REASON, "type": "server_error", "param": None, "code": "ModelFailureError"}
+            assert reply.json() == {"error": fields}
+    events = ask(front, "/ask", question=QUESTION).text
+    assert events == f'event: failed\ndata: {{"message": "{REASON.capitalize()}.", "retry": true}}\n\n'
+    page = httpx2.get(front.url, params={"q": QUESTION, "whole": "1"}, headers={"Accept": "text/html"}, timeout=30)
+    assert page.status_code == 502
+    assert f"{REASON.capitalize()}." in page.text
+    assert "Not answered" not in page.text
+    for text in (events, page.text):
+        assert "sk-x" not in text
+        assert "127.0.0.1" not in text.replace(front.url, "")
+        assert "/srv" not in text
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        {"status": 400, "body": "out of memory at /srv/models, key sk-x"},
+        {"say": ""},
+    ],
+)
+def test_a_model_that_fails_is_no_abstention(front: Running, server: ChatServer, step: dict[str, Any]) -> None:
+    server.script(step, name="front")
+    check_failure(front)
+
+
+def test_a_model_that_fails_after_its_first_sentence_ends_the_streams_with_an_error(folder: Path) -> None:
+    model_system(BreaksOff(f"{SAYS} It has three arches [1]. It"), "breaks")
+    service = Service({"town": open_index(folder)}, ["breaks"])
+    with TestClient(create_app(service), base_url="http://localhost") as client:
+        events = client.post("/v1/ask", json={"question": QUESTION, "stream": True}).text
+        chat = client.post("/v1/chat/completions", json=CHAT | {"model": "breaks", "stream": True}).text
+        page = client.post("/ask", json={"question": QUESTION}).text
+    service.close()
+    assert events.startswith("event: partial")
+    assert events.endswith(
+        f'event: error\ndata: {{"error": {{"type": "ModelFailureError", "message": "{REASON}"}}}}\n\n'
+    )
+    assert "1931" in chat
+    assert f'"message": "{REASON}"' in chat.split("\n\n")[-2]
+    names = [line for line in page.splitlines() if line.startswith("event: ")]
+    assert (names[0], names[-1]) == ("event: draft", "event: failed")
+    for text in (events, chat, page):
+        assert not any(secret in text for secret in ("sk-secret", "10.0.0.7", "/srv"))
 
 
 def test_an_answer_that_was_cut_says_so_to_openais_clients(front: Running, server: ChatServer) -> None:
@@ -86,14 +145,23 @@ def test_an_answer_that_was_cut_says_so_to_openais_clients(front: Running, serve
     assert "event: response.incomplete\n" in ask(front, "/v1/responses", **asked, stream=True).text
 
 
+async def ask_service(service: Service) -> Reply:
+    return await last_item(service.run_question("town", MODEL, service.stream, QUESTION))
+
+
 def test_a_model_that_failed_is_logged_without_the_question(
     folder: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", server.script({"say": SAYS}, {"status": 400, "body": "out of memory"}))
     service = Service({"town": open_index(folder)}, [MODEL])
-    assert not service.ask(QUESTION).answer.failed
+    seen: list[bool] = []
+    failures: list[str] = []
+    service.watch(lambda reply: seen.append(reply.answer.failed), lambda index, system: failures.append(system))
+    assert service.ask(QUESTION).answer.text
     assert caplog.text == ""
-    assert service.ask(QUESTION).answer.failed
+    with pytest.raises(ModelFailureError, match="the language model did not answer"):
+        asyncio.run(ask_service(service))
+    assert (seen, failures) == ([False, True], [])  # counted once
     service.close()
     assert (
         "system openai:tiny, index town: no answer: openai:tiny: the server answered 400: out of memory" in caplog.text

@@ -26,7 +26,7 @@ from openai.types.responses import Response, ResponseOutputMessage, ResponseOutp
 from openai.types.responses.response_output_text import AnnotationURLCitation
 from starlette.testclient import TestClient
 
-from rag.base.errors import BusyError, IndexingError, QuestionError, TimeLimitError, UsageError
+from rag.base.errors import BusyError, IndexingError, ModelFailureError, QuestionError, TimeLimitError, UsageError
 from rag.base.types import Answer, Citation, CitedSentence, Hit, Passage, Question
 from rag.index.index import Index
 from rag.index.open import open_index
@@ -658,14 +658,6 @@ def test_a_client_that_hangs_up_stops_the_model(folder: Path) -> None:
     service.close()
 
 
-def test_a_model_that_failed_is_told_apart_from_sources_that_do_not_answer(scripted: Scripted) -> None:
-    scripted.go.set()
-    scripted.answers = [answer("", abstained=True, failed=True, reason="the model wrote nothing")]
-    chat = browser(scripted).post("/v1/chat/completions", json={"model": "reader", "messages": user("x")}).json()
-    assert chat["choices"][0]["message"]["content"] == "The system gave no answer: the model wrote nothing."
-    assert (chat["attributed_rag"]["failed"], chat["attributed_rag"]["abstained"]) == (True, True)
-
-
 def test_hidden_characters_and_lone_surrogates_are_shown(scripted: Scripted) -> None:
     scripted.go.set()
     scripted.answers = [answer("a\x1b\u202e\ud800b", trace={})]
@@ -694,6 +686,7 @@ def test_what_fails_early_has_its_own_status(scripted: Scripted, path: str, stre
     scripted.go.set()
     body = {"model": "reader", "stream": stream, "messages": user("x"), "input": "x"}
     errors = {BusyError("full"): 503, TimeLimitError("late"): 504, QuestionError("bad"): 400, IndexingError("x"): 500}
+    errors[ModelFailureError()] = 502
     for error, status in errors.items():
         scripted.answers = [error]
         reply = browser(scripted).post(f"/v1/{path}", json=body)

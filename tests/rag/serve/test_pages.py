@@ -1,6 +1,7 @@
 """The pages as HTML: what is shown, what is refused, and hostile texts as text."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,13 @@ from selectolax.lexbor import LexborHTMLParser as HTMLParser
 from starlette.testclient import TestClient
 
 import rag
+from rag.answer.llms import ModelError
 from rag.serve.app import create_app
 from rag.serve.examples import example_questions
 from rag.serve.service import Limits, Service
+from rag.testing import ScriptedModel
 from tests.conftest import present
-from tests.rag.serve.served import make_index, other_index, slow_system
+from tests.rag.serve.served import make_index, model_system, other_index, slow_system
 
 QUESTION = "When did the Aller bridge open?"
 EVIL = (
@@ -98,7 +101,8 @@ def test_an_answer_comes_as_events_with_its_passages_and_then_its_verdicts(clien
     assert str(cite.attributes["href"]).startswith("/p/town/bridge.md%231?mark=")
     assert answer["turn"]["question"] == QUESTION
     verdicts = HTMLParser(found[-1][1]["html"])
-    assert "✓ supported" in texts(verdicts, "[data-sentence] .verdict")
+    assert texts(verdicts, "[data-sentence] .verdict") == []  # no tick for what is quoted
+    assert texts(verdicts, "[data-part=summary] .verdict")[0].endswith("word for word from their sources.")
 
 
 def test_an_answer_grows_with_its_passages_from_the_index_that_it_was_asked_of(
@@ -184,7 +188,8 @@ def test_without_the_script_a_link_gives_the_whole_answer(client: TestClient) ->
     link = present(first.css_first("noscript a"))
     whole = page(client, str(link.attributes["href"]))
     assert "The Aller bridge opened in 1931." in texts(whole, ".words")
-    assert "✓ supported" in texts(whole, ".sentence .verdict")
+    assert texts(whole, ".sentence .verdict") == []
+    assert texts(whole, ".summary") == ["All sentences are word for word from their sources."]
     assert client.get(str(link.attributes["href"])).text.count("no language model") == 1
     names = [str(one.attributes["name"]) for one in whole.css("#ask input, #ask select, #ask textarea")]
     assert {"q", "index", "system"} <= set(names)
@@ -278,8 +283,93 @@ def test_a_pasted_text_is_checked_against_an_index(client: TestClient) -> None:
     tree = HTMLParser(reply.text)
     assert texts(tree, ".sentence .judged") == ["✓ supported", "○ not enough", "– no claim"]
     assert "Queen Victoria" in " ".join(texts(tree, ".sentence u"))
-    assert "Closest:" in texts(tree, ".sentence .note")[0]
+    assert texts(tree, ".sentence .note")[0].startswith(
+        "Nothing is cited. Closest: “The engineer of the repair was Ida Brandt.”"
+    )
     assert [one.text() for one in tree.css("#text")] == [text]
+
+
+def test_a_false_claim_is_shown_beside_the_passage_that_says_otherwise(client: TestClient) -> None:
+    text = "The Aller bridge has two arches of red brick."
+    tree = HTMLParser(client.post("/check", data={"text": text, "against": "index", "index": "town"}).text)
+    assert texts(tree, ".sentence .judged") == ["✗ contradicted"]
+    assert texts(tree, ".sentence u") == ["two"]
+    (note,) = texts(tree, ".sentence .note")
+    assert note.startswith("The source says three, not two: “It has three arches of red brick.”")
+    assert texts(tree, ".sentence .note ins") == ["three"]
+    panel = present(tree.css_first(".sentence .note a.cite")).attributes["data-panel"]
+    assert texts(tree, f"#{panel} mark") == ["It has three arches of red brick."]
+    assert texts(tree, f"#{panel} mark strong") == ["three"]
+
+
+def test_what_a_model_contradicts_is_shown_beside_what_it_cites(tmp_path: Path) -> None:
+    says = "The Aller bridge opened in 1931 [1]. The Aller bridge has two arches of red brick [1]. It is very famous."
+    model_system(ScriptedModel(says))
+    service = Service({"town": make_index(tmp_path)}, ["model"])
+    with TestClient(create_app(service), base_url="http://localhost") as client:
+        found = events(client, question="How many arches has the Aller bridge?")
+        exports = {
+            name: client.get(f"/export/{name}", params={"q": "How many arches has the Aller bridge?"}).text
+            for name in ("markdown", "html")
+        }
+        row = client.post(
+            "/v1/ask", json={"question": "How many arches has the Aller bridge?", "verdicts": True}
+        ).json()
+    service.close()
+    answer, verdicts = HTMLParser(found[-2][1]["html"]), HTMLParser(found[-1][1]["html"])
+    assert texts(answer, ".sentence a.cite") == ["1", "1"]  # the citation stays
+    assert texts(verdicts, "[data-part=verdict]") == ["✓ supported", "✗ contradicted", "○ not enough"]
+    assert texts(verdicts, "[data-part=words] u") == ["two", "famous"]
+    note = texts(verdicts, "[data-part=note]")[1]
+    assert note.startswith("The source says three, not two: “It has three arches of red brick.”")
+    assert texts(verdicts, "[data-part=note] ins") == ["three"]
+    panel = present(verdicts.css_first("[data-part=note] a.cite")).attributes["data-panel"]
+    marked = present(verdicts.css_first(f"[data-panel={panel}] .here"))  # replaces that of the answer
+    assert "three" in [one.text() for one in marked.css("mark strong")]
+    assert "It has three arches of red brick." in [one.text() for one in marked.css("mark[data-for~='1']")]
+    assert present(answer.css_first(f"#{panel}")).css(".here")
+    check = row["verdicts"][1]
+    assert (check["verdict"], check["numbers"]) == ("contradicted", ["three", "two"])
+    assert check["contradiction"]["quote"] == "It has three arches of red brick."
+    assert "“The Aller bridge has **two** arches of red brick.”" in exports["markdown"]
+    assert "The source says three, not two: “It has **three** arches of red brick.”" in exports["markdown"]
+    tree = HTMLParser(exports["html"])
+    assert texts(tree, ".check mark") == ["two", "three", "famous"]
+    assert "The source says three, not two" in texts(tree, ".check")[0]
+
+
+def test_a_model_that_does_not_answer_leaves_the_question_and_a_way_to_ask_again(tmp_path: Path) -> None:
+    model_system(ScriptedModel(ModelError("http://10.0.0.7: no key sk-secret")))
+    service = Service({"town": make_index(tmp_path)}, ["model", "reader"])
+    with TestClient(create_app(service), base_url="http://localhost") as client:
+        tree = page(client, "/", 502, q=QUESTION, system="model", whole="1")
+        assert texts(tree, "[role=alert]") == ["The language model did not answer. Retry"]
+        assert "whole=1" in str(present(tree.css_first("[role=alert] a")).attributes["href"])
+        assert present(tree.css_first("#q")).text() == QUESTION
+        assert tree.css(".none") == []
+        sides = page(client, "/compare", q=QUESTION, a="model@town", b="reader@town", whole="1")
+        assert texts(sides, ".sides [role=alert]") == ["The language model did not answer. Retry"]
+        assert texts(sides, ".sides .short") == ["1931"]
+        assert client.get("/export/markdown", params={"q": QUESTION, "system": "model"}).status_code == 502
+    service.close()
+
+
+def test_the_page_has_no_numbers_of_models(client: TestClient) -> None:
+    text = "The engineer was Queen Victoria. The Aller bridge was opened in 1931."
+    checked = client.post("/check", data={"text": text, "against": "index", "index": "town"}).text
+    refused = dict(events(client, question="How many moons has Jupiter?", index="town"))["answer"]["html"]
+    for html in (checked, refused):
+        assert "probability" not in html
+        assert "minimum" not in html
+        assert not re.search(r"\b0\.\d\d(?! s\b)", HTMLParser(html).text())
+
+
+def test_the_sentence_with_the_short_answer_stands_out(client: TestClient) -> None:
+    shown = HTMLParser(dict(events(client, question=QUESTION, index="town", system="reader"))["answer"]["html"])
+    main = [one.text() for one in shown.css(".sentence:not(.aside) .words")]
+    assert len(shown.css(".sentence")) > 1
+    assert len(main) == 1
+    assert "1931" in main[0]
 
 
 def test_a_quotation_that_is_not_verbatim_has_the_nearest_text_and_its_place(client: TestClient) -> None:

@@ -15,11 +15,13 @@ pytest.importorskip("mcp")
 pytest.importorskip("prometheus_client")
 
 import rag
+from rag.answer.llms import ModelError
 from rag.serve.app import create_app
 from rag.serve.service import Service
+from rag.testing import ScriptedModel
 from scripts.browser import serving
 from tests.rag.browser import NEEDS_CHROMIUM, PHONE, Page, check, expect
-from tests.rag.serve.served import SlowQuoter, make_index, other_index, slow_system
+from tests.rag.serve.served import SlowQuoter, make_index, model_system, other_index, slow_system
 from tests.rag.serve.test_pages import EVIL
 
 pytestmark = NEEDS_CHROMIUM
@@ -103,7 +105,7 @@ def test_ask_and_follow_a_citation_by_keyboard(browse: Open, address: str) -> No
     turn = page.locator(".turn")
     expect(turn.locator(".sentence .words").first).to_have_text("The Aller bridge opened in 1931.")
     expect(turn.locator(".short")).to_have_text("1931")
-    expect(turn.locator(".sentence .verdict").first).to_have_text("✓ supported")
+    expect(turn.locator(".summary")).to_have_text("All sentences are word for word from their sources.")
     expect(turn.locator(".passage.shown")).to_have_count(1)  # beside the answer without asking
     page.keyboard.press("n")
     cite = turn.locator("a.cite").first
@@ -304,6 +306,28 @@ def test_a_growing_answer_is_stopped_with_what_it_has(slow_page: tuple[Page, Slo
     expect(page.locator(".turn .writing")).to_have_count(0)
 
 
+def test_a_model_that_failed_is_asked_again_and_contradicted(browse: Open, tmp_path: Path) -> None:
+    says = "The Aller bridge opened in 1931 [1]. The Aller bridge has two arches of red brick [1]."
+    model_system(ScriptedModel(ModelError("http://10.0.0.7: out of memory"), says))
+    service = Service({"town": make_index(tmp_path)}, ["model"])
+    service.judge_model.support("It is.", ["It is."])  # loads it
+    with serving(create_app(service)) as url:
+        page = browse(url=url)
+        page.locator("#q").fill("How many arches has the Aller bridge?")
+        page.keyboard.press("Enter")
+        expect(page.locator(".turn .warning")).to_have_text("The language model did not answer.")
+        expect(page.locator("#q")).to_have_value("How many arches has the Aller bridge?")
+        page.get_by_role("button", name="Retry").click()
+        judged = page.locator(".turn .sentence .judged")
+        expect(judged).to_have_text(["✓ supported", "✗ contradicted"], timeout=20_000)
+        expect(page.locator(".turn")).to_have_count(1)
+        expect(page.locator("#q")).to_have_value("")
+        expect(page.locator(".note").first).to_contain_text("The source says three, not two: “It has three arches")
+        page.locator(".sentence a.cite").nth(1).click()
+        expect(page.locator(".passage.shown mark:not(.other) strong")).to_have_text(["three"])
+    service.close()
+
+
 def test_an_answer_is_exported(browse: Open) -> None:
     page = browse(f"/?q={QUESTION}&index=town")
     page.locator(".actions .menu summary").last.click()
@@ -366,7 +390,7 @@ def test_without_javascript_a_form_gives_the_whole_answer(browse: Open) -> None:
     page = browse(java_script_enabled=False)
     page.locator("#q").fill(QUESTION)
     page.get_by_role("button", name="Ask", exact=True).click()
-    expect(page.locator(".sentence .verdict").first).to_have_text("✓ supported")
+    expect(page.locator(".summary")).to_have_text("All sentences are word for word from their sources.")
     expect(page.locator(".passage").first).to_be_visible()
 
 

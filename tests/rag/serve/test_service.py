@@ -12,10 +12,11 @@ import pytest
 
 from autoais.base.types import Verdict
 from rag.answer.options import Options
-from rag.answer.systems import open_system
+from rag.answer.system import System
+from rag.answer.systems import SYSTEMS, SystemKind, open_system
 from rag.api import add_to_index, open_index
 from rag.base.errors import BusyError, NotFoundError, QuestionError, RagError, TimeLimitError, UsageError
-from rag.base.types import Passage, Turn
+from rag.base.types import Answer, Passage, Question, Turn
 from rag.commands.serve import read_systems
 from rag.index.index import Index
 from rag.retrieval.client import AskOptions
@@ -349,3 +350,25 @@ def test_a_slow_consumer_holds_no_worker_and_loses_nothing(narrow: Service) -> N
         assert found == [0, 1, 2, 3, 4]
 
     asyncio.run(main())
+
+
+class Searched(System):
+    """Abstains after a search that a language model asked for, which then failed."""
+
+    name = "searched"
+
+    def respond(self, question: Question) -> Answer:
+        """An abstention with what the model said."""
+        trace = {"searches": {"queries": [], "stopped": "the model failed: http://10.0.0.7: no key sk-secret"}}
+        return Answer(question, "", (), (), self.name, abstained=True, reason="no passage", trace=trace)
+
+
+def test_what_a_model_said_that_failed_in_a_search_is_only_in_the_log(
+    index: Index, caplog: pytest.LogCaptureFixture
+) -> None:
+    SYSTEMS.register("searched", SystemKind("searched", "nothing", "bm25", 2, lambda opened: Searched()))
+    service = Service({"town": index}, ["searched"])
+    trace = service.ask("Who built the bridge?").answer.trace
+    service.close()
+    assert trace["searches"] == {"queries": [], "stopped": "the model failed"}
+    assert "http://10.0.0.7" in caplog.text

@@ -62,7 +62,8 @@ def test_another_number_is_named_with_the_sentence_that_has_it(minilm: Judge) ->
     assert row["verdict"] == "contradicted"
     assert row["numbers"] == ["three", "two"]
     assert row["contradiction"] == {
-        "passage": "dogs", "start": 24, "end": 56, "quote": "Each guest may bring three dogs."
+        "passage": "dogs", "start": 24, "end": 56, "quote": "Each guest may bring three dogs.",
+        "differences": [[21, 26]],
     }  # fmt: skip
     assert list(answer.sentences[0].cites) == ["dogs"]
 

@@ -188,6 +188,22 @@ def test_attribute_writes_answers_that_can_be_scored(
     one_line_error(again, "another system")
 
 
+def test_attribute_says_what_a_passage_contradicts(rag: Command, shelf: Path, tmp_path: Path) -> None:
+    row = {"id": "q", "question": "Who was Curie?", "answer": "Curie was born in Warsaw in 1868."}
+    out = tmp_path / "out.jsonl"
+    result = rag("attribute", write_rows(tmp_path / "a.jsonl", row), "--index", shelf, "--out", out)
+    assert "0 sentences with a source, 1 without (1 contradicted)" in result.stderr
+    (check,) = rows_of(out)[0]["trace"]["checked"]
+    assert (check["verdict"], check["numbers"]) == ("contradicted", ["1867", "1868"])
+    assert check["contradiction"]["quote"] == "Curie was born in Warsaw in 1867."
+    dropped = tmp_path / "dropped.jsonl"
+    assert (
+        rag("attribute", tmp_path / "a.jsonl", "--index", shelf, "--out", dropped, "--revise", "drop").returncode == 0
+    )
+    (revised,) = rows_of(dropped)
+    assert revised["reason"] == "no sentence of the answer is supported by a retrieved passage"
+
+
 def test_attribute_drops_what_nothing_supports_and_shows_what_it_dropped(
     rag: Command, shelf: Path, tmp_path: Path
 ) -> None:
