@@ -15,6 +15,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 SHIPPED = {
     "prompts": "rag/_shipped/prompts",
     "prompts/judge": "autoais/_shipped/prompts",
+    "prompts/assessor": "autoais/_shipped/prompts/assessor",
     "indexes": "rag/_shipped/indexes",
     "eval/benchmarks": "rag/_shipped/benchmarks",
     "eval/reproductions": "rag/_shipped/reproductions",

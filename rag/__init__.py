@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         build_index,
         build_shards,
         import_index,
+        list_documents,
         merge_indexes,
         open_index,
         open_retriever,
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     )
     from rag.base.types import Answer, Citation, CitedSentence, Hit, Passage, Question, Turn, Unresolved
     from rag.index.index import Index
+    from rag.index.listing import IndexedDocument
     from rag.index.rebuild import Changes
     from rag.retrieval import Retriever, RetrieverKind
     from rag.retrieval.planning import Plan
@@ -62,12 +64,13 @@ if TYPE_CHECKING:
 
 _WHERE = {
     "rag.api": "SystemOptions add_retriever add_to_index ask attribute build_index build_shards import_index "
-    "merge_indexes open_index open_retriever open_system plan_index remove_from_index search update_index verify_index "
-    "verify_quotes",
+    "list_documents merge_indexes open_index open_retriever open_system plan_index remove_from_index search "
+    "update_index verify_index verify_quotes",
     "rag.answer.conversation": "Conversation",
     "rag.base.errors": "AuthenticationError BusyError CitationError FormatError IndexingError ModelFailureError "
     "NotFoundError QuestionError RagError TimeLimitError UsageError UserError",
     "rag.index.index": "Index",
+    "rag.index.listing": "IndexedDocument",
     "rag.index.rebuild": "Changes",
     "rag.answer.from_markers": "parse_answer",
     "rag.retrieval.planning": "Plan",
@@ -89,6 +92,7 @@ __all__ = [
     "FormatError",
     "Hit",
     "Index",
+    "IndexedDocument",
     "IndexingError",
     "ModelFailureError",
     "NotFoundError",
@@ -115,6 +119,7 @@ __all__ = [
     "build_index",
     "build_shards",
     "import_index",
+    "list_documents",
     "merge_indexes",
     "open_index",
     "open_retriever",

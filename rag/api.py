@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rag.answer.verify import QuoteComparison
     from rag.documents.corpus import Corpus
     from rag.index.build import BuildNeeds
+    from rag.index.listing import IndexedDocument
     from rag.index.rebuild import Changes
     from rag.retrieval.planning import Plan
 
@@ -525,6 +526,16 @@ def remove_from_index(
         carry=partial(carry_parts, progress=progress),
         progress=progress,
     )
+
+
+def list_documents(index: AnyIndex = None) -> "list[IndexedDocument]":
+    """List the files of an index in order: name, path, size, time, number of passages, and what was left out.
+
+    Raises `IndexingError` for an index that does not know its files, such as the handbook that ships or a Lucene index.
+    """
+    from rag.index.listing import list_documents as list_files
+
+    return list_files(_as_index(index))
 
 
 def verify_index(folder: str | Path) -> list[str]:

@@ -6,12 +6,13 @@ import sys
 import tomllib
 import zipfile
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 import autoais
 import rag
-from autoais.judges.prompts import prompt_names
+from autoais.judges.prompts import Kind, prompt_names
 from hatch_build import HANDBOOK_INDEX, SHIPPED, shipped
 from rag.base import resources
 from rag.index.handbook import index_in_memory, list_pages
@@ -71,6 +72,7 @@ def test_the_wheel_holds_both_packages_and_the_data_and_nothing_else(tmp_path: P
     assert {"rag/py.typed", "autoais/py.typed", "rag/_shipped/handbook/reference/ais.md"} <= inside
     assert "rag/_shipped/benchmarks/handbook/questions.jsonl" in inside
     assert {f"autoais/_shipped/prompts/{name}.txt" for name in prompt_names()} <= inside
+    assert {f"autoais/_shipped/prompts/assessor/{name}.txt" for name in prompt_names("assessor")} <= inside
     _assert_index_is_opened(wheel, tmp_path / "installed")
 
 
@@ -100,11 +102,13 @@ def _tracked(*folders: str) -> list[str]:
 
 def test_the_hook_and_the_resources_agree() -> None:
     of_rag = {source: f"rag/_shipped/{kind}" for kind, source in resources._IN_CHECKOUT.items()}
-    assert {"prompts/judge": "autoais/_shipped/prompts", **of_rag} == SHIPPED
+    of_autoais = {kind: f"autoais/_shipped/{place}" for kind, place in (
+        ("prompts/judge", "prompts"), ("prompts/assessor", "prompts/assessor"))}  # fmt: skip
+    assert of_autoais | of_rag == SHIPPED
     assert any(path.startswith("eval/benchmarks/everyday/documents/") for path in shipped(ROOT))
-    assert {path.split("/")[-1] for path in shipped(ROOT) if path.startswith("prompts/judge/")} == {
-        f"{name}.txt" for name in prompt_names()
-    }
+    for kind in get_args(Kind):
+        names = {path.split("/")[-1] for path in shipped(ROOT) if path.startswith(f"prompts/{kind}/")}
+        assert names == {f"{name}.txt" for name in prompt_names(kind)}
 
 
 def test_the_wheel_is_built_with_the_packages_that_the_project_depends_on() -> None:

@@ -31,6 +31,15 @@ if TYPE_CHECKING:
         read_questions,
         score,
     )
+    from autoais.assessors.assessments import (
+        Assessment,
+        assign_nuggets,
+        create_nuggets,
+        label_relevance,
+        score_nuggets,
+    )
+    from autoais.assessors.assessor import Assessor
+    from autoais.assessors.candidates import Candidates
     from autoais.base.answers import CitedAnswer
     from autoais.base.errors import CitationError, FormatError, UsageError, UserError
     from autoais.base.types import (
@@ -55,6 +64,9 @@ _WHERE = {
     "autoais.base.answers": "CitedAnswer",
     "autoais.api": "Conversion Metric Report RunReport agreement ais_report calibrate_judge compare convert "
     "convert_ratings evaluate_judge evaluate_run evaluate_spans read_answers read_questions score",
+    "autoais.assessors.assessments": "Assessment assign_nuggets create_nuggets label_relevance score_nuggets",
+    "autoais.assessors.assessor": "Assessor",
+    "autoais.assessors.candidates": "Candidates",
     "autoais.base.errors": "CitationError FormatError UsageError UserError",
     "autoais.judges": "open_judge",
     "autoais.metrics.quotes": "QuoteCheck QuoteStatus check_quotes",
@@ -63,7 +75,10 @@ _WHERE = {
 }
 
 __all__ = [
+    "Assessment",
+    "Assessor",
     "Attribution",
+    "Candidates",
     "Citation",
     "CitationError",
     "CitedAnswer",
@@ -88,18 +103,22 @@ __all__ = [
     "__version__",
     "agreement",
     "ais_report",
+    "assign_nuggets",
     "calibrate_judge",
     "check_quotes",
     "compare",
     "convert",
     "convert_ratings",
+    "create_nuggets",
     "evaluate_judge",
     "evaluate_run",
     "evaluate_spans",
+    "label_relevance",
     "open_judge",
     "read_answers",
     "read_questions",
     "score",
+    "score_nuggets",
 ]
 
 if not TYPE_CHECKING:  # so that type checkers see names that are not there

@@ -166,6 +166,7 @@ def score(
     cache: str | Path | None = None,
     alce_splitter: str | None = None,
     mauve: str | Path | None = None,
+    alce_cot: bool = False,
     trec_all: bool = False,
     skip_bad: bool = False,
 ) -> Report:
@@ -178,15 +179,16 @@ def score(
     `skip_bad` skips its broken lines. `metrics` names citation metrics (alce, hagrid, liu, trec). With
     `compat="google-2023"`, predictions of Attributed QA are scored as its released script does. `cache` is a file that
     keeps judgements. `alce_splitter` is nltk (the default, where installed) or sentencex, for ALCE's strict metrics;
-    `mauve` is a folder with GPT-2 large, for ALCE's MAUVE. `trec_all` counts all citations of a sentence in TREC's
-    metrics, not only the first. Raises `FormatError`, `UsageError`, and `UserError` if no row has an answer
-    and none abstains, or if no text is known for any cited passage.
+    `mauve` is a folder with GPT-2 large, for ALCE's MAUVE; `alce_cot` scores QAMPARI's lists from the first colon on,
+    as ALCE's `--cot`. `trec_all` counts all citations of a sentence in TREC's metrics, not only the first. Raises
+    `FormatError`, `UsageError`, and `UserError` if no row has an answer and none abstains, or if no text is known for
+    any cited passage.
     """
     judge_instance = _judge(judge, compat)
     check_type("metrics", metrics, "names of metrics, or 'none'", str, Iterable)
     names = metrics if isinstance(metrics, str) else ",".join(map(str, metrics)) or "none"
     gpt2 = None if mauve is None else Path(mauve)
-    measures = Measures(choose_metrics(names), splitter=alce_splitter, mauve=gpt2, trec_all=trec_all)
+    measures = Measures(choose_metrics(names), splitter=alce_splitter, mauve=gpt2, alce_cot=alce_cot, trec_all=trec_all)
     judgements: list[dict[str, Any]] = []
     result = score_into(
         judgements,

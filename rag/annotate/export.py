@@ -35,7 +35,7 @@ _FORMAT = "rag annotate export 1"
 
 
 def export(study: StudyRecord, folder: Path, *, exclude: Collection[str] = ()) -> dict[str, Any]:
-    """Write the export to a folder, the manifest last; return the manifest.
+    """Write the export to a folder that only its owner can read, the manifest last; return the manifest.
 
     `ratings.jsonl` has the current verdicts (`autoais.formats.human_ratings`), `presses.jsonl` every press,
     `items.jsonl` the items, `answers.jsonl` the answers with the consensus as human labels. That is also in
@@ -45,11 +45,12 @@ def export(study: StudyRecord, folder: Path, *, exclude: Collection[str] = ()) -
     unknown, or the answers that the study was made of are gone.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with lock_if_free(folder) as free:
             if not free:
                 raise UserError(f"{folder}: another process is writing it; wait for it, or name another folder")
             _check_folder(folder)
+            folder.chmod(0o700)  # the names of people, and what they said
             return _export(study, folder, exclude)
     except OSError as error:
         raise UserError(f"{folder}: cannot be written: {error.strerror or error}") from error
@@ -108,12 +109,15 @@ def _export(study: StudyRecord, folder: Path, exclude: Collection[str]) -> dict[
         if len(manifest["guidelines"]) > 1:
             parts = " and ".join(str(entry["presses"]) for entry in manifest["guidelines"])
             manifest["notes"].append(f"the guidelines changed during the study; presses under each version: {parts}")
+    for path in folder.iterdir():
+        path.chmod(0o600)
     manifest["files"] = {
         name: {"sha256": sha256_file(folder / name), "bytes": (folder / name).stat().st_size}
         for name in _FILES
         if (folder / name).exists()
     }
     write_atomic(folder / MANIFEST, [dumps(manifest, indent=2)])
+    (folder / MANIFEST).chmod(0o600)
     return manifest
 
 

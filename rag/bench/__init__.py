@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from rag.bench.changes import run_changes
     from rag.bench.compare import compare_runs
+    from rag.bench.datasets import Dataset, fetch_dataset, list_datasets
     from rag.bench.folder import BenchRun, open_run
     from rag.bench.items import Item, read_items
     from rag.bench.judges import rank_judges
@@ -37,6 +38,7 @@ _MODULES = {
     "rag.bench.benchmark": "Benchmark LabelSet list_benchmarks list_label_sets read_benchmark read_label_set",
     "rag.bench.changes": "run_changes",
     "rag.bench.compare": "compare_runs",
+    "rag.bench.datasets": "Dataset fetch_dataset list_datasets",
     "rag.bench.folder": "BenchRun open_run",
     "rag.bench.items": "Item read_items",
     "rag.bench.judges": "rank_judges",
@@ -49,10 +51,13 @@ _MODULES = {
 __all__ = [
     "BenchRun",
     "Benchmark",
+    "Dataset",
     "Item",
     "LabelSet",
     "compare_runs",
+    "fetch_dataset",
     "list_benchmarks",
+    "list_datasets",
     "list_label_sets",
     "list_reproductions",
     "open_run",

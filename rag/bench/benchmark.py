@@ -37,7 +37,7 @@ class DataFile:
         """Return the path of the file; raises `RagError` if it is missing or has another checksum."""
         path = self.path(data, home)
         if not path.is_file():
-            raise RagError(f"{path} is missing; name the folder of the data")
+            raise RagError(f"{path} is missing; {_way_to_get(self.file)}")
         if self.sha256 is not None and (digest := sha256_file(path)) != self.sha256:
             raise RagError(
                 f"{path} is another version: its sha256 is {digest}, the setting sha256 of the benchmark is "
@@ -72,7 +72,7 @@ class Corpus:
         if self.sha256 is not None:
             return DataFile(self.path, self.sha256).check(data, path)
         if not path.exists():
-            raise RagError(f"{path} is missing; name the folder of the data")
+            raise RagError(f"{path} is missing; {_way_to_get(self.path)}")
         return path
 
 
@@ -294,6 +294,14 @@ def _corpus(table: Table) -> Corpus:
     index = table.line("index") if "index" in table.row else None
     has_checksum = table.row.get("sha256", "unknown") != "unknown"
     return Corpus(table.path("file"), table.checksum() if has_checksum else None, form, index=index)
+
+
+def _way_to_get(path: str) -> str:
+    from rag.bench.datasets import find_datasets_of_file
+
+    names = find_datasets_of_file(path)
+    fetch = f", or fetch it: rag data fetch {names[0]} --data FOLDER --allow-network" if names else ""
+    return f"name the folder of the data{fetch}"
 
 
 def _data(data: Path | None) -> Path:

@@ -28,6 +28,7 @@ _VALUES: dict[str, _Value] = {
     "f1": lambda item: item.f1,
     "answer_recall": lambda item: item.answer_recall,
     "nugget_recall": lambda item: item.nugget_recall,
+    "span_f1_averaged": lambda item: item.span_f1,
     "autoais": lambda item: bool(item.attributed),  # undecided is a no: all systems need the same questions
     "unanswerable_refused": lambda item: None if item.answerable else item.way == "refused_right",
     "answerable_refused": lambda item: item.way == "refused_wrong" if item.answerable else None,

@@ -26,6 +26,13 @@ def index_record(index: Index) -> dict[str, Any]:
     return {"name": index.name} | {key: index.manifest[key] for key in ("passages", "checksum", "recipe", "analyzer")}
 
 
+def corpus_files(source: Path) -> list[Path]:
+    """Return the files of a folder that holds nothing but files of passages, sorted by name; else the path itself."""
+    members = sorted(source.iterdir()) if source.is_dir() else []
+    is_corpus = members and all(member.name.removesuffix(".gz").endswith((".jsonl", ".tsv")) for member in members)
+    return members if is_corpus else [source]
+
+
 class Corpora:
     """Opens the index of each corpus of a benchmark, once.
 
@@ -90,9 +97,10 @@ class Corpora:
                 raise RagError(f"{index_path} is missing; copy the index of the machine where the run was started")
             source = self._corpus or corpus.check(self._data, self._benchmark.home)
             form = None if self._corpus else corpus.format
-            documents = source.is_dir()
+            sources = corpus_files(source.resolve())
+            documents = source.is_dir() and sources == [source.resolve()]
             return build_index(
-                source.resolve(), index_path, format=form, skip_bad=documents, replace=True, progress=self._progress
+                sources, index_path, format=form, skip_bad=documents, replace=True, progress=self._progress
             )
         index = open_index(index_path)
         holds, expected_checksum = index.manifest.get("checksum"), corpus.index

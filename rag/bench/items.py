@@ -81,7 +81,7 @@ class Item:
     model failed. `passages` holds the cited passages and the first hits; `ranking` the ids of all hits. `right`: the
     answer is right by the benchmark's rule; `attributed`: every sentence is supported (AutoAIS). `way` is in
     `OUTCOMES`. `first_gold` and `answer_hit` are ranks, from 1, of the first gold passage and of the first that holds a
-    reference.
+    reference. `span_f1` is the F1 of the cited words against those that people marked as the answer.
     """
 
     id: str
@@ -115,6 +115,7 @@ class Item:
     tokens_read: int | None
     tokens_written: int | None
     words: int
+    span_f1: float | None = None
 
     @property
     def cites(self) -> list[str]:
@@ -122,8 +123,10 @@ class Item:
         return list(dict.fromkeys(citation.passage for sentence in self.sentences for citation in sentence.citations))
 
     def to_row(self) -> dict[str, Any]:
-        """The item as JSON, all keys present; `human` only where people were asked."""
+        """The item as JSON, all keys present; `human` and `span_f1` only where people were asked."""
         row: dict[str, Any] = json.loads(dumps(asdict(self)))
+        if self.span_f1 is None:
+            del row["span_f1"]
         for sentence in row["sentences"]:
             if sentence["human"] is None:
                 del sentence["human"]
@@ -158,11 +161,12 @@ ITEM: Schema = record(
         "f1": NUMBER_OR_NULL, "answer_recall": _TRUTH, "nugget_recall": NUMBER_OR_NULL, "first_gold": _RANK,
         "answer_hit": _RANK, "seconds": NUMBER_OR_NULL, "tokens_read": _COUNT, "tokens_written": _COUNT,
         "words": INTEGER | {"minimum": 0},
-    }
+    },
+    {"span_f1": NUMBER_OR_NULL},
 )  # fmt: skip
 """The JSON Schema of a row of items.jsonl."""
 
-_SHARES = ("confidence", "em", "f1", "nugget_recall")  # 0 to 1
+_SHARES = ("confidence", "em", "f1", "nugget_recall", "span_f1")  # 0 to 1
 
 
 def item_from_row(row: Mapping[str, Any], source: str) -> Item:
@@ -170,7 +174,7 @@ def item_from_row(row: Mapping[str, Any], source: str) -> Item:
     for fault in faults(row, ITEM):
         raise FormatError(f"{source}: {fault}")
     for name in _SHARES:
-        if row[name] is not None and not 0 <= row[name] <= 1:
+        if row.get(name) is not None and not 0 <= row[name] <= 1:
             raise FormatError(f"{source}: field {name!r} should be from 0 to 1, found {row[name]}")
     if row["seconds"] is not None and row["seconds"] < 0:
         raise FormatError(f"{source}: field 'seconds' should be at least 0, found {row['seconds']}")

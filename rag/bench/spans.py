@@ -33,12 +33,22 @@ class GoldSpans:
         `span_precision`, `span_recall` and `span_f1` are over the words of all questions; `_averaged`: the means over
         questions. A question without an answer in `answers` has no spans.
         """
-        if not any(gold.spans for gold in self.by_question.values()):
+        if not self._has_spans:
             return {}, {}
         scores = score_spans(marked for key in self.by_question for marked in self._mark(key, answers.get(key)))
         metrics = {f"span_{name}": mean.record() for name, mean in scores.words.micro.items()}
         metrics |= {f"span_{name}_averaged": mean.record() for name, mean in scores.words.per_question.items()}
         return metrics, scores.record() | {"left_out": len(self._questions) - len(self.by_question)}
+
+    def f1_of(self, key: str, answer: CitedAnswer | None) -> float | None:
+        """Return the F1 over the words of one question; None if its gold is unknown, or no question has any."""
+        if not self._has_spans or key not in self.by_question:
+            return None
+        return score_spans(self._mark(key, answer)).words.total.f1
+
+    @cached_property
+    def _has_spans(self) -> bool:
+        return any(gold.spans for gold in self.by_question.values())
 
     def _mark(self, key: str, answer: CitedAnswer | None) -> Iterator[MarkedText]:
         gold = self.by_question[key]

@@ -244,10 +244,11 @@ class Stages:
         people = self._people
         if people is not None:
             items = people.on(items)
+        answers = {answer.id: answer for answer in read_answers(folder / ANSWERS)}
+        items = [replace(item, span_f1=self._gold_spans.f1_of(item.id, answers.get(item.id))) for item in items]
         write_items(folder / ITEMS, items)
         score = read_record(folder / SCORE, {}, "run the stage judge first")
         metrics = score["metrics"] | measures.item_metrics(items)
-        answers = {answer.id: answer for answer in read_answers(folder / ANSWERS)}
         span_metrics, spans = self._gold_spans.score(answers)
         metrics |= span_metrics
         facts: dict[str, Any] = {"spans": round_floats(spans)} if spans else {}

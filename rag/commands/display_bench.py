@@ -71,18 +71,19 @@ def show_benchmarks(benchmarks: Sequence[Benchmark], label_sets: Sequence[LabelS
             f"{pluralize(benchmark.count or 0, 'question')}; corpus: {_corpus(benchmark)}; task: {benchmark.task}",
             benchmark,
         )
-    _show_line("\nLabelled sets to measure judges on: rag bench judges --set NAME\n")
+    show_line("\nLabelled sets to measure judges on: rag bench judges --set NAME\n")
     for labels in label_sets:
         _show_entry(labels.name, f"{labels.count:,} labels", labels)
 
 
 def _show_entry(name: str, holds: str, entry: Benchmark | LabelSet) -> None:
-    _show_line(f"{clean(name)}: {clean(holds)}", style="bold")
-    _show_line(clean(entry.description), indent=4)
-    _show_line(clean(f"licence: {entry.licence}"), indent=4)
+    show_line(f"{clean(name)}: {clean(holds)}", style="bold")
+    show_line(clean(entry.description), indent=4)
+    show_line(clean(f"licence: {entry.licence}"), indent=4)
 
 
-def _show_line(text: str, *, indent: int = 0, style: str = "") -> None:
+def show_line(text: str, *, indent: int = 0, style: str = "") -> None:
+    """Print a line, wrapped and indented to the width of a terminal."""
     from rich.console import Console
     from rich.padding import Padding
     from rich.text import Text

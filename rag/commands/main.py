@@ -15,6 +15,7 @@ from rag.base.config import DEFAULT_JUDGE, DEFAULT_SYSTEM, command_defaults
 from rag.commands.annotate import annotate_app
 from rag.commands.bench import bench_app
 from rag.commands.collect import collect_app
+from rag.commands.data import data_app
 from rag.commands.index import index_app
 from rag.commands.options import (
     ConcurrencyOption,
@@ -45,6 +46,7 @@ app = typer.Typer(
 )
 app.add_typer(index_app, name="index")
 app.add_typer(bench_app, name="bench")
+app.add_typer(data_app, name="data")
 app.add_typer(collect_app, name="collect")
 app.add_typer(annotate_app, name="annotate")
 app.command()(serve)

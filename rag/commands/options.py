@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from autoais.commands.main import print_json as print_json
+from autoais.base.terminal import print_json as print_json
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 JsonLinesOption = Annotated[bool, typer.Option("--json", help="Print JSON lines.")]

@@ -5,7 +5,7 @@ import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 
@@ -82,7 +82,10 @@ def serve(
     ] = None,
     price: PriceOption = None,
     cite: Annotated[
-        str, typer.Option(help="Citations in OpenAI's API: `markers` with annotations, or Markdown `links`.")
+        str,
+        typer.Option(
+            help="Citations in OpenAI's API: `markers` with annotations, Markdown `links` or `footnotes`, `open-webui`."
+        ),
     ] = "markers",
     feedback: Annotated[
         Path | None,
@@ -97,10 +100,11 @@ def serve(
     from rag.base.errors import UsageError
     from rag.serve import Limits, serve_indexes
     from rag.serve.keys import read_keys
+    from rag.serve.openai import Cite
     from rag.web.server import other_address
 
-    if cite not in ("markers", "links"):
-        raise UsageError(f"--cite should be markers or links, found {cite!r}")
+    if cite not in get_args(Cite):
+        raise UsageError(f"--cite should be one of {', '.join(get_args(Cite))}, found {cite!r}")
     keys = read_keys(key_file)
     if key_file is not None and os.name == "posix" and key_file.stat().st_mode & stat.S_IROTH:
         with suppress(OSError):
@@ -127,7 +131,7 @@ def serve(
         uploads=allow_uploads or (),
         price=price,
         feedback=feedback,
-        cite="links" if cite == "links" else "markers",
+        cite=cast("Cite", cite),
         log_questions=log_questions,
         log=_log,
     )

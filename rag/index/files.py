@@ -17,7 +17,8 @@ from rag.index.manifest import WEB, is_path
 
 FILES = "files.jsonl"
 _SMALL = 1 << 20
-_TOO_LARGE = "too large"  # in place of a checksum
+TOO_LARGE = "too large"
+"""In place of the checksum of a document that is not read."""
 _MIN_AGE_NS = (
     2_000_000_000  # nanoseconds: a file modified this shortly before it was read can change again with the same time
 )
@@ -44,7 +45,7 @@ class Stamp:
             status = path.stat()
             is_old = time.time_ns() - status.st_mtime_ns > _MIN_AGE_NS
             if document and status.st_size > MAX_FILE_SIZE:
-                return cls(_TOO_LARGE, status.st_size, status.st_mtime_ns if is_old else None)
+                return cls(TOO_LARGE, status.st_size, status.st_mtime_ns if is_old else None)
             small = status.st_size < _SMALL  # for which the buffer of a streamed hash takes longer than the hash
             digest = hashlib.sha256(path.read_bytes()).hexdigest() if small else sha256_file(path)
             return cls(digest, status.st_size, status.st_mtime_ns if is_old else None)
@@ -68,7 +69,7 @@ class Stamp:
                 return None
             if status.st_mtime_ns == self.mtime:
                 return self
-            now = Stamp.of(path, document=self.sha256 == _TOO_LARGE)
+            now = Stamp.of(path, document=self.sha256 == TOO_LARGE)
         except OSError:
             return None
         return now if now.sha256 == self.sha256 else None

@@ -2,14 +2,20 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from autoais.base.io.paths import folder_size
 from rag.base.errors import IndexingError
-from rag.base.types import Passage
-from rag.index.files import FileRecord, read_files, roots_of
+from rag.base.terminal import pluralize
+from rag.base.types import DOCUMENTS, Passage
+from rag.documents.mirrors import read_pages
+from rag.documents.sources import MAX_FILE_SIZE, Source
+from rag.index.files import TOO_LARGE, FileRecord, read_files, roots_of
 from rag.index.folder import leftovers
+from rag.index.index import Index
 from rag.index.integrity import PART, PARTS, size_faults
 from rag.index.manifest import BUILD, MANIFEST, read_manifest
 from rag.index.passages import PASSAGES, PassageStore
@@ -88,3 +94,88 @@ def passages_of(index: Path, name: str) -> Iterator[Passage]:
     if passage is not None:
         return iter([passage])
     raise IndexingError(f"{index} has no file {name!r}: rag index show {index} lists its files")
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedDocument:
+    """A file of an index.
+
+    `name` is what the ids of its passages begin with, `path` where it lies, `source` the folder or file that the index
+    was given, `url` the address of a web page. `size` is in bytes and `sha256` the checksum when it was read (empty if
+    that proves nothing); `modified` is None if the file is gone. `passages` is their number, and `left_out` says what
+    is missing of it and why, empty if nothing is.
+    """
+
+    name: str
+    path: Path
+    source: Path
+    url: str
+    size: int
+    modified: datetime | None
+    passages: int
+    left_out: str
+    sha256: str
+
+
+def list_documents(index: Index) -> list[IndexedDocument]:
+    """The files of an open index, in order; raises `IndexingError` for an index that does not know them."""
+    if index.build is None or index.lucene is not None:
+        raise IndexingError(f"{index.name} does not know its files: rag index build makes an index that does")
+    roots = roots_of(index.manifest, index.build.parent)
+    urls = [_page_urls(root.source) for root in roots]
+    documents = []
+    for record in read_files(index.build):
+        source = roots[record.source].source
+        path = source.path / record.within if record.within else source.path
+        documents.append(
+            IndexedDocument(
+                record.name,
+                path,
+                source.path,
+                urls[record.source].get(record.within, ""),
+                record.stamp.size,
+                _time_of(record, path),
+                record.passages,
+                describe_omissions(record, source.format),
+                record.stamp.sha256 if record.stamp.sha256 != TOO_LARGE else "",
+            )
+        )
+    return documents
+
+
+def describe_omissions(record: FileRecord, format_name: str) -> str:
+    """What is missing of a file and why; empty if nothing is."""
+    if record.stamp.sha256 == TOO_LARGE:
+        return f"not read: larger than {MAX_FILE_SIZE >> 20} MiB"
+    parts = []
+    if record.bad and format_name == DOCUMENTS:
+        parts.append("could not be read")
+    elif record.bad:
+        parts.append(f"{pluralize(record.bad, 'line')} could not be read")
+    if record.twin:
+        parts.append(f"repeats {record.twin}")
+    if record.loss:
+        parts.append(f"without {record.loss}" if record.passages else record.loss)
+    if record.repeats:
+        is_or_are = "is" if len(record.repeats) == 1 else "are"
+        parts.append(f"{pluralize(len(record.repeats), 'passage')} {is_or_are} in other documents")
+    return "; ".join(parts)
+
+
+def _page_urls(source: Source) -> dict[str, str]:
+    """The URLs of the pages of a web source, by the paths of their files in it; none for other sources."""
+    scheme = urlsplit(source.url).scheme
+    if scheme not in ("http", "https"):
+        return {}
+    return {page.file: f"{scheme}://{page.page}" for page in read_pages(source.path.parent).values()}
+
+
+def _time_of(record: FileRecord, path: Path) -> datetime | None:
+    """When a file was modified: as it was read, or if that is not known, as it is now."""
+    nanoseconds = record.stamp.mtime
+    if nanoseconds is None:
+        try:
+            nanoseconds = path.stat().st_mtime_ns
+        except OSError:
+            return None
+    return datetime.fromtimestamp(nanoseconds / 1e9, UTC)

@@ -14,6 +14,7 @@ from autoais.base.io.jsonl import dumps
 from rag.base.errors import UsageError, UserError
 from rag.base.rows import write_answer
 from rag.base.types import Answer, Hit, Turn
+from rag.base.utf16 import utf16_span
 from rag.retrieval.client import AskOptions
 from rag.serve.http import (
     EventStream,
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-_ERRORS: dict[int | str, dict[str, Any]] = {
+ERRORS: dict[int | str, dict[str, Any]] = {
     400: {"model": ErrorResponse, "description": "Something in the request cannot be used."},
     401: {"model": ErrorResponse, "description": "The key is missing or wrong."},
     404: {"model": ErrorResponse, "description": "There is no such index or system."},
@@ -92,7 +93,7 @@ class Api:
                 endpoint,
                 methods=["POST"],
                 response_model=model,
-                responses={**_ERRORS, **extra_responses},
+                responses={**ERRORS, **extra_responses},
             )
         router.add_api_route("/indexes", self.indexes, response_model=IndexesResponse)
         return router
@@ -228,8 +229,13 @@ class Api:
         return row
 
     def _judge(self, body: JudgeRequest) -> bytes:
-        judgement = self._service.judge(body.claim, body.passages(), body.question)
-        return _json({**asdict(judgement), "judge": self._service.judge_model.name})
+        passages = body.passages()
+        judgement = self._service.judge(body.claim, passages, body.question)
+        evidence = [
+            {**asdict(span), **utf16_span(passages[span.evidence].evidence, span.start, span.end)}
+            for span in judgement.evidence
+        ]
+        return _json({**asdict(judgement), "evidence": evidence, "judge": self._service.judge_model.name})
 
     def _attribute(self, body: AttributeRequest, base: str) -> bytes:
         start = time.perf_counter()
@@ -238,8 +244,18 @@ class Api:
 
 
 def answer_row(answer: Answer, index: str, seconds: float, base: str) -> dict[str, Any]:
-    """Return the row of `answers.jsonl` of an answer, with the page numbers of documents, and a link per passage."""
-    return {**write_answer(answer, index, seconds), "urls": answer_urls(base, index, answer)}
+    """Return the row of `answers.jsonl` of an answer, with what a client needs to show it.
+
+    These are the page numbers of documents, a link per passage, and spans in UTF-16 code units beside those in
+    characters.
+    """
+    row = write_answer(answer, index, seconds)
+    texts = {hit.passage.id: hit.passage.text for hit in answer.hits}
+    for sentence in row["sentences"]:
+        sentence |= utf16_span(answer.text, sentence["start"], sentence["end"])
+        for citation in sentence["citations"]:
+            citation |= utf16_span(texts[citation["passage"]], citation["start"], citation["end"])
+    return {**row, "urls": answer_urls(base, index, answer)}
 
 
 def _check_row(check: "SentenceCheck") -> dict[str, Any]:

@@ -26,15 +26,17 @@ from rag.base.config import DEFAULT_JUDGE, DEFAULT_SYSTEM
 from rag.base.errors import UsageError, UserError, check_type
 from rag.base.terminal import pluralize
 from rag.index.index import Index
-from rag.serve import mcp, openai, pages
+from rag.serve import documents_api, mcp, openai, pages
 from rag.serve.api import Api
 from rag.serve.gate import Gate, SignIn
 from rag.serve.http import error_parts, error_response
 from rag.serve.invalid import wrong_request
 from rag.serve.keys import Keys
+from rag.serve.library import Libraries
 from rag.serve.metrics import CountRequests, Metrics
 from rag.serve.openai import Cite
 from rag.serve.service import Limits, Reply, Service
+from rag.serve.uploads import Documents
 from rag.web.security import list_hosts, middleware
 from rag.web.server import serve
 
@@ -72,11 +74,13 @@ def create_app(service: Service, **options: Unpack[AppOptions]) -> FastAPI:
     base_url, cors = options.get("base_url"), options.get("cors", ())
     metrics, sign_in = Metrics(service), SignIn(options.get("keys") or Keys(), base_url)
     host_names = (*list_hosts(base_url), *options.get("hosts", ()))
-    headers, host_check, body_limit = middleware(host_names, _on_other_host, max_body=MAX_BODY)
+    *checks, body_limit = middleware(host_names, _on_other_host, max_body=MAX_BODY)
     mcp_routes, mcp_running = mcp.http_routes(service, base_url=base_url, hosts=host_names, max_body=MAX_BODY)
     origins = [*cors, *([base_url.rstrip("/")] if base_url else [])]
     gate = Middleware(Gate, sign_in=sign_in, rate=options.get("rate"), origins=origins, max_body=MAX_BODY)
     measure = Middleware(CountRequests, metrics=metrics)
+    documents = {name: Documents(service, name) for name in options.get("uploads", ())}
+    libraries = Libraries({name: those.is_upload for name, those in documents.items()})
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None, None]:
@@ -84,6 +88,7 @@ def create_app(service: Service, **options: Unpack[AppOptions]) -> FastAPI:
         async with mcp_running():
             yield
         reopening.cancel()
+        await asyncio.gather(*(asyncio.to_thread(those.close) for those in documents.values()))
         service.close()
 
     async def ready(_: Request) -> Response:
@@ -97,7 +102,7 @@ def create_app(service: Service, **options: Unpack[AppOptions]) -> FastAPI:
         docs_url=None,  # both load scripts from other hosts
         redoc_url=None,
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},  # nothing is sent
-        middleware=[headers, host_check, measure, *_cors(cors), gate, body_limit],
+        middleware=[*checks, measure, *_cors(cors), gate, body_limit],
         exception_handlers={
             UserError: _on_user_error,
             RequestValidationError: _on_invalid,
@@ -112,13 +117,15 @@ def create_app(service: Service, **options: Unpack[AppOptions]) -> FastAPI:
     app.add_route("/metrics", metrics.page, include_in_schema=False)
     page_routes = pages.routes(
         service,
-        uploads=options.get("uploads", ()),
+        documents,
+        libraries,
         price=options.get("price"),
         base_url=base_url,
         feedback=options.get("feedback"),
     )
     openai_routes = openai.routes(service, base_url=base_url, cite=options.get("cite", "markers"))
-    app.router.routes.extend([*openai_routes, *mcp_routes, *sign_in.routes(), *page_routes])
+    document_routes = documents_api.routes(service, documents, libraries)
+    app.router.routes.extend([*document_routes, *openai_routes, *mcp_routes, *sign_in.routes(), *page_routes])
     return app
 
 
@@ -175,7 +182,7 @@ def _cors(origins: Sequence[str]) -> list[Middleware]:
         allow_origins=list(origins),
         allow_methods=["GET", "POST"],
         allow_headers=["Authorization", "Content-Type"],
-        expose_headers=["Retry-After"],
+        expose_headers=["Retry-After", "X-Ignored-Parameters"],
     )
     return [cors] if origins else []
 

@@ -15,6 +15,7 @@ from rag.web.security import FailureLimiter, client_of
 
 _OPEN = ("/healthz", "/readyz", "/openapi.json", "/sign-in")
 _STATIC = "/static/"
+_FILES = "/v1/documents/"  # has its own limit
 _READING = ("GET", "HEAD", "OPTIONS")
 _MONTH = 30 * 24 * 3600
 _NO_KEY = "the key is missing or wrong; send a header Authorization: Bearer KEY"
@@ -129,7 +130,8 @@ class Gate:
         if self._rate is not None and (wait := self._rate.wait(caller)):
             return _too_many(request, wait, "requests")
         length = request.headers.get("content-length", "")
-        if path.startswith("/v1/") and length.isdecimal() and int(length[:20]) > self._max_body:
+        is_small = path.startswith("/v1/") and not path.startswith(_FILES)
+        if is_small and length.isdecimal() and int(length[:20]) > self._max_body:
             return error_response(request, 413, "UsageError", f"the request has more than {self._max_body:,} bytes")
         return None
 

@@ -30,6 +30,7 @@ T = TypeVar("T")
 
 _OPENAI = ("/v1/chat/", "/v1/completions", "/v1/responses", "/v1/models")
 _PROGRAMS = ("/v1/", "/mcp", "/healthz", "/readyz", "/metrics", "/openapi.json")
+_OPENAI_CODES = {401: ("invalid_request_error", "invalid_api_key"), 429: ("requests", "rate_limit_exceeded")}
 _PAGES = Pages("rag.web")
 _UNREACHABLE = "a server that this needs does not answer now; try again later"
 _FAULT = "the server cannot answer this now; its log says why"
@@ -81,8 +82,9 @@ def retry_header(status: int) -> dict[str, str]:
 def error_body(path: str, status: int, kind: str, message: str) -> dict[str, object]:
     """Return the JSON of an error, in OpenAI's shape for the paths of its API."""
     if path.startswith(_OPENAI):
-        error_type = "invalid_request_error" if status < 500 else "server_error"
-        return {"error": {"message": message, "type": error_type, "param": None, "code": kind}}
+        default = ("invalid_request_error" if status < 500 else "server_error", kind)
+        error_type, code = _OPENAI_CODES.get(status, default)
+        return {"error": {"message": message, "type": error_type, "param": None, "code": code}}
     return {"error": {"type": kind, "message": message}}
 
 

@@ -27,7 +27,7 @@ _TYPE_NAMES = {dict: "an object", list: "a list", str: "a string", bool: "true o
 
 def wrong_request(errors: list[dict[str, Any]], model: type[BaseModel]) -> str:
     """Return the first fault of a request whose body should be a `model`; an unknown field is named before others."""
-    error = next((entry for entry in errors if entry["type"] == "extra_forbidden"), errors[0])
+    error = _unknown_or_first(errors)
     location = error["loc"][1:]  # without "body"
     if error["type"] == "json_invalid":
         return "the body is not JSON"
@@ -35,18 +35,42 @@ def wrong_request(errors: list[dict[str, Any]], model: type[BaseModel]) -> str:
         if isinstance(error["input"], bytes):
             return "the body is not read as JSON: send Content-Type: application/json"
         return wrong_field(error, "the body")
-    return wrong_field(error, field_path(location), _names(model, is_nested=len(location) > 1))
+    if error["type"] == "extra_forbidden":
+        way_out = _way_out(error, errors, _names(model, is_nested=len(location) > 1))
+        return f"no field {field_path(location)[:100]!r}{way_out}"
+    return wrong_field(error, field_path(location))
 
 
-def wrong_field(error: Mapping[str, Any], field: str, names: Collection[str] = ()) -> str:
-    """Return the message for an error of pydantic in a field; `names` are the names of all fields."""
+def wrong_arguments(errors: list[dict[str, Any]], model: type[BaseModel]) -> str:
+    """Return the first fault of the arguments of a tool; an unknown one is named before others."""
+    error = _unknown_or_first(errors)
+    name = field_path(error["loc"]) or "arguments"
+    if error["type"] == "extra_forbidden":
+        return f"unknown argument {name[:100]!r}{_way_out(error, errors, list(model.model_fields))}"
+    return wrong_field(error, name)
+
+
+def _unknown_or_first(errors: list[dict[str, Any]]) -> dict[str, Any]:
+    return next((entry for entry in errors if entry["type"] == "extra_forbidden"), errors[0])
+
+
+def _way_out(unknown: Mapping[str, Any], errors: list[dict[str, Any]], names: Collection[str]) -> str:
+    """Return the end of a message: the name that was meant, or all names.
+
+    A name that is missing beside the only unknown one was meant, however different it is.
+    """
+    is_only = sum(entry["type"] == "extra_forbidden" for entry in errors) == 1
+    beside = [entry for entry in errors if entry["type"] == "missing" and entry["loc"][:-1] == unknown["loc"][:-1]]
+    missing = [str(entry["loc"][-1]) for entry in beside] if is_only else []
+    meant = get_close_matches(str(unknown["loc"][-1])[:60], names, n=1) or missing
+    return f", did you mean {meant[0]!r}?" if meant else f"; there are: {', '.join(names)}"
+
+
+def wrong_field(error: Mapping[str, Any], field: str) -> str:
+    """Return the message for an error of pydantic in a field."""
     kind, value = error["type"], error.get("input")
     if kind == "missing":
         return f"{field} is missing"
-    if kind == "extra_forbidden":
-        matches = get_close_matches(str(error["loc"][-1])[:60], names, n=1)
-        way_out = f", did you mean {matches[0]!r}?" if matches else f"; there are: {', '.join(names)}"
-        return f"no field {field[:100]!r}{way_out}"
     if kind in _LIMITS:
         phrase, limit = _LIMITS[kind]
         if isinstance(value, float) and not isfinite(value):

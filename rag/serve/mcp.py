@@ -1,8 +1,9 @@
 """The MCP server: the tools `search`, `ask` and `judge`, and passages as resources, over a `Service`.
 
 It serves stdio (`rag mcp`) and HTTP (`/mcp` of `rag serve`), both with the package `mcp`, which knows the protocol's
-versions. Texts of passages are quoted line by line and their hidden characters shown as U+FFFD, so that a passage
-cannot pass for a message of the server.
+versions. Texts of passages are quoted line by line, their hidden characters shown as U+FFFD and their images, links
+and HTML parted (`inert`), so that a passage can neither pass for a message of the server nor make a program load what
+it names. Structured content has the texts verbatim but for hidden characters.
 
 The low-level server is used: the high-level one (`MCPServer`) ignores unknown arguments, puts "Error executing tool"
 before each error, and has no metadata for a resource of a template.
@@ -24,12 +25,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.routing import BaseRoute
 
 from rag import __version__
-from rag.answer.export.escaping import one_line, visible
+from rag.answer.export.escaping import inert, one_line, visible
 from rag.answer.export.rendering import with_markers
 from rag.answer.export.sources import plain_reason
 from rag.base.errors import NotFoundError, UsageError, UserError
 from rag.base.types import Answer, Hit, Passage
+from rag.base.utf16 import utf16_span
 from rag.serve.http import error_parts, last_item
+from rag.serve.invalid import wrong_arguments
 from rag.serve.links import answer_urls, passage_url
 from rag.serve.service import Reply, Service
 
@@ -96,14 +99,19 @@ class SearchOutput(BaseModel):
     passages: list[FoundPassage]
 
 
-class Cited(BaseModel):
+class _Span(BaseModel):
+    start: int = Field(description="Counts characters (Unicode code points).")
+    end: int
+    start_utf16: int = Field(description="`start` in UTF-16 code units, as JavaScript counts.")
+    end_utf16: int
+    quote: str
+
+
+class Cited(_Span):
     """What a sentence cites: characters `start` to `end` (exclusive) of a passage's text, which are `quote`."""
 
     rank: int
     passage: str
-    start: int
-    end: int
-    quote: str
 
 
 class AnswerSentence(BaseModel):
@@ -128,13 +136,10 @@ class AskOutput(BaseModel):
     passages: list[FoundPassage]
 
 
-class Supporting(BaseModel):
+class Supporting(_Span):
     """Characters of one of the texts, counted from 1: first `evidence`, then `passages`."""
 
     text: int
-    start: int
-    end: int
-    quote: str
 
 
 class JudgeOutput(BaseModel):
@@ -205,7 +210,9 @@ class _Tools:
         try:
             output, text, passages = await work(input_model.model_validate(params.arguments or {}), self._base(context))
         except ValidationError as error:
-            return _error_result(_one_line(error))
+            return _error_result(
+                wrong_arguments([dict(entry) for entry in error.errors(include_url=False)], input_model)
+            )
         except UserError as error:
             return _error_result(error_parts(error)[2])
         except Exception:  # noqa: BLE001  (its words are not for callers)
@@ -213,7 +220,9 @@ class _Tools:
             return _error_result("the server failed; its log says why")
         links = [_link(passage) for passage in passages]
         content = _clean(output.model_dump(mode="json"))
-        return types.CallToolResult(content=[types.TextContent(text=visible(text)), *links], structured_content=content)
+        return types.CallToolResult(
+            content=[types.TextContent(text=inert(visible(text))), *links], structured_content=content
+        )
 
     async def _search(self, arguments: SearchInput, base: str | None) -> "_Result":
         index = arguments.index or next(iter(self._service.indexes))
@@ -257,6 +266,7 @@ class _Tools:
                 start=span.start,
                 end=span.end,
                 quote=texts[span.evidence].evidence[span.start : span.end],
+                **utf16_span(texts[span.evidence].evidence, span.start, span.end),
             )
             for span in judgement.evidence
         ]
@@ -418,6 +428,7 @@ def _answer_output(reply: Reply, base: str | None) -> AskOutput:
     answer: Answer = reply.answer
     urls: Mapping[str, str] = {} if base is None else answer_urls(base, reply.index, answer)
     numbers = {hit.passage.id: number for number, _, hit in answer.number_hits()}
+    texts = {hit.passage.id: visible(hit.passage.text) for hit in answer.hits}  # as they are sent
     passages = [_passage_output(n, hit, reply.index, urls.get(hit.passage.id)) for n, _, hit in answer.number_hits()]
     sentences = [
         AnswerSentence(
@@ -429,6 +440,7 @@ def _answer_output(reply: Reply, base: str | None) -> AskOutput:
                     start=citation.span[0],
                     end=citation.span[1],
                     quote=citation.quote or "",
+                    **utf16_span(texts[citation.passage], *citation.span),
                 )
                 for citation in sentence.citations
             ],
@@ -489,8 +501,3 @@ def _clean(value: T) -> T:
 
 def _error_result(line: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(text=one_line(line))], is_error=True)
-
-
-def _one_line(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_input=False)[0]
-    return f"{'.'.join(map(str, first['loc'])) or 'arguments'}: {first['msg']}"

@@ -1,17 +1,18 @@
 """The API of OpenAI over a service: chat completions, responses and models, for programs that speak it already.
 
 The last user message is the question, the turns before it are the history; system messages are ignored, as systems have
-their own prompts. Sampling options (`temperature`, `max_tokens`, `stop`, ...) and unknown fields are ignored too, as
-many programs always send them. What cannot be done and would change what an answer is (`n` above 1, tools, images, JSON
-output) is refused with 400.
+their own prompts. Sampling options (`temperature`, `max_tokens`, `stop`, ...), tools that need not be called, and
+unknown fields are ignored too, as many programs always send them; the header `X-Ignored-Parameters` names them. What
+cannot be done and would change what an answer is (`n` above 1, a tool that must be called, images, JSON output) is
+refused with 400.
 
 The text begins with the short answer, if there is a certain one, and a blank line. It has markers (`[1]`, numbered by
 first appearance), each with a `url_citation` annotation whose URL opens the
-passage with the spans marked that this sentence cites. With `cite` `links` (an option of the server, and a field of a
-request) the text is Markdown with links and a list of sources, for programs that drop annotations. A stream has each
-sentence, with its annotations, when it is complete and its citations are checked; text, annotations and
-`attributed_rag` are the same as without streaming. Only an annotation in a delta of chat completions has an `index`
-too, by which the official clients accumulate lists.
+passage with the spans marked that this sentence cites. `cite` (an option of the server, and a field of a request) is
+for programs that drop annotations: with `links` and `footnotes` the text is Markdown with a list of sources, and with
+`open-webui` sources come as Open WebUI reads them. A stream has each sentence, with its annotations, when it is
+complete and its citations are checked; text, annotations and `attributed_rag` are the same as without streaming. Only
+an annotation in a delta of chat completions has an `index` too, by which the official clients accumulate lists.
 """
 
 import asyncio
@@ -31,7 +32,8 @@ from starlette.routing import BaseRoute
 
 from autoais.base.io.jsonl import dumps
 from rag.answer.export.escaping import one_line
-from rag.answer.export.markdown import with_links
+from rag.answer.export.markdown import with_footnotes, with_links
+from rag.answer.export.open_webui import source_cards
 from rag.answer.export.openai import chat_annotations, response_annotations
 from rag.answer.export.rendering import Rendered, short_answer_line, with_markers
 from rag.answer.export.sources import NO_ANSWER, NOT_ANSWERED
@@ -49,19 +51,31 @@ from rag.serve.http import (
 )
 from rag.serve.invalid import field_path, wrong_field
 from rag.serve.links import links_to
-from rag.serve.openai_schemas import ERRORS, ChatCompletion, ModelList, ModelObject, ResponseObject, body_of
+from rag.serve.openai_schemas import (
+    ERRORS,
+    ChatCompletion,
+    CompletionDetails,
+    ModelList,
+    ModelObject,
+    PromptDetails,
+    ResponseObject,
+    body_of,
+)
 from rag.serve.service import Reply, Service
 
-Cite = Literal["markers", "links"]
+Cite = Literal["markers", "links", "footnotes", "open-webui"]
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 _PATIENCE = 5.0  # seconds before a stream begins without its answer; errors until then have their own status
 _PING = 10.0  # seconds between comments in a stream that waits, so that nobody takes it for dead
 _TURNS = 20  # the last turns of a history
-_MARKERS = re.compile(r" ?(?:\[\[\d+\]\]\([^)\s]*\)|\[\d{1,3}\]|\\\[\d{1,3}\\\])")
-_SOURCES = re.compile(r"\n\nSources:\n\n1\. .*\Z", re.DOTALL)
+_MARKERS = re.compile(r" ?(?:\[\[\d+\]\]\([^)\s]*\)|\[\^?\d{1,3}\]|\\\[\d{1,3}\\\])")
+_SOURCES = re.compile(r"\n\n(?:Sources:\n\n1\. |\[\^1\]: ).*\Z", re.DOTALL)
 _UNIONS = ("str", "list[_Part]", "list[_Message]")  # how pydantic names the kinds of a field
-_TOOLS = ("tools", "functions")
+_TOOL_CHOICES = ("tool_choice", "function_call")
+_PARAMETER = re.compile(r"\w[\w.-]{0,63}", re.ASCII)  # a name that may stand in a header
+_MAX_IGNORED = 20  # names in the header
+_WITH_LIST = {"links": with_links, "footnotes": with_footnotes}
 _STREAM: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}
 _UNSUPPORTED = ("audio", "background", "conversation", "previous_response_id", "prompt")
 
@@ -163,9 +177,10 @@ async def _read(request: Request, kind: type[R]) -> R:
         first = error.errors(include_url=False)[0]
         path = field_path(tuple(part for part in first["loc"] if part not in _UNIONS))
         raise _RequestError(wrong_field(dict(first), path), path) from None
-    for name in _TOOLS:
-        if body.get(name):
-            raise _RequestError(f"{name}: this model calls no tools", name, "unsupported_parameter")
+    for name in _TOOL_CHOICES:
+        if body.get(name) not in (None, "none", "auto"):
+            message = f"{name}: should be none or auto, as this model calls no tools"
+            raise _RequestError(message, name, "unsupported_value")
     for name in _UNSUPPORTED:
         if body.get(name):
             raise _RequestError(f"{name}: not supported here", name, "unsupported_parameter")
@@ -230,6 +245,7 @@ class _Rendition:
     reply: Reply
     rendering: Rendered
     draft: Rendered  # the sentences without the list of sources, which is sent last
+    cards: list[dict[str, Any]] | None  # the sources for Open WebUI, which are sent last too
 
     @property
     def details(self) -> dict[str, Any]:
@@ -276,7 +292,8 @@ class _API:
         except (_RequestError, UserError) as error:
             return _refusal(error)
         usage = chat_request.stream_options is not None and bool(chat_request.stream_options.include_usage)
-        return await _respond(request, renditions, _Chat(chat_request.model, usage), stream=bool(chat_request.stream))
+        wire = _Chat(chat_request.model, usage)
+        return _warn(await _respond(request, renditions, wire, stream=bool(chat_request.stream)), chat_request)
 
     async def responses(self, request: Request) -> Response:
         """Answer the last message of a user with citations, as a response."""
@@ -288,7 +305,8 @@ class _API:
             renditions = self._ask(request, response_request, *_conversation(messages, "input", self._service))
         except (_RequestError, UserError) as error:
             return _refusal(error)
-        return await _respond(request, renditions, _Responses(response_request), stream=bool(response_request.stream))
+        wire = _Responses(response_request)
+        return _warn(await _respond(request, renditions, wire, stream=bool(response_request.stream)), response_request)
 
     async def models(self, _: Request) -> Response:
         """List the models: each system, and each system over each index."""
@@ -311,6 +329,7 @@ class _API:
         system, index = self._names()[model_request.model]
         base = base_of(request, self._base_url)
         cite = model_request.cite or self._cite
+        has_cards = cite == "open-webui" and isinstance(model_request, _ChatRequest)
 
         def renditions() -> Iterator[_Rendition]:
             rendition: _Rendition | None = None
@@ -319,7 +338,7 @@ class _API:
                     if rendition and rendition.draft.text and short_answer_line(rendition.reply.answer) is None:
                         # The text has begun without a short answer: it is too late for one.
                         reply = replace(reply, answer=replace(reply.answer, short_answer=None))
-                    rendition = _render(reply, base, cite)
+                    rendition = _render(reply, base, cite, has_cards=has_cards)
                 yield rendition
 
         return self._service.run_question(index, system, renditions)
@@ -355,14 +374,38 @@ def _check_format(requested_format: object, field: str) -> None:
     if requested_format is not None and not (
         isinstance(requested_format, dict) and requested_format.get("type") in (None, "text")
     ):
-        raise _RequestError(f"{field}: answers are text, and never JSON", field, "unsupported_value")
+        raise _RequestError(
+            f"{field}: a cited answer is text, as JSON has no place for citations; POST /v1/ask returns the answer "
+            "with its sentences and citations as JSON",
+            field,
+            "unsupported_value",
+        )
 
 
-def _render(reply: Reply, base: str, cite: Cite) -> _Rendition:
+def _warn(response: Response, model_request: _ModelRequest) -> Response:
+    """Name the parameters that were sent and have no effect, in a header."""
+    sent = {**(model_request.model_extra or {}), "instructions": getattr(model_request, "instructions", None)}
+    names = [
+        name
+        for name, value in sent.items()
+        if value not in (None, "", [], {})
+        and name not in (*_TOOL_CHOICES, *_UNSUPPORTED)
+        and _PARAMETER.fullmatch(name)
+    ]
+    if names:
+        response.headers["X-Ignored-Parameters"] = ", ".join(sorted(names)[:_MAX_IGNORED])
+    return response
+
+
+def _render(reply: Reply, base: str, cite: Cite, *, has_cards: bool) -> _Rendition:
     answer, link = reply.answer, links_to(base, reply.index)
-    rendering = (with_links if cite == "links" else with_markers)(answer, link)
-    without_list = with_links(answer, link, sources=False) if cite == "links" else rendering
-    return _Rendition(reply, rendering, without_list if answer.sentences else Rendered(""))
+    write = _WITH_LIST.get(cite)
+    rendering = write(answer, link) if write else with_markers(answer, link)
+    draft = write(answer, link, sources=False) if write else rendering
+    if has_cards:  # Open WebUI would make cards of the annotations too
+        rendering, draft = Rendered(rendering.text), Rendered(draft.text)
+    cards = source_cards(answer, link) if has_cards else None
+    return _Rendition(reply, rendering, draft if answer.sentences else Rendered(""), cards)
 
 
 async def _respond(
@@ -449,7 +492,8 @@ class _Chat:
         }
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish(rendition)}
         usage = {"usage": _chat_usage(rendition), "attributed_rag": rendition.details}
-        return self._head | {"object": "chat.completion", "choices": [choice]} | usage
+        sources = {} if rendition.cards is None else {"sources": rendition.cards}
+        return self._head | {"object": "chat.completion", "choices": [choice]} | usage | sources
 
     def begin(self) -> Iterator[bytes]:
         yield self._chunk({"role": "assistant", "content": ""})
@@ -463,15 +507,18 @@ class _Chat:
             yield self._chunk(delta)
 
     def end(self, rendition: _Rendition) -> Iterator[bytes]:
+        for card in rendition.cards or ():
+            yield self._without_choice(event={"type": "source", "data": card})
         yield self._chunk({}, finish=_finish(rendition), attributed_rag=rendition.details)
         if self._usage:
-            yield _data(
-                self._head | {"object": "chat.completion.chunk", "choices": [], "usage": _chat_usage(rendition)}
-            )
+            yield self._without_choice(usage=_chat_usage(rendition))
         yield b"data: [DONE]\n\n"
 
     def failure(self, message: str) -> bytes:
         return _data({"error": {"message": message, "type": "server_error", "param": None, "code": None}})
+
+    def _without_choice(self, **fields: object) -> bytes:
+        return _data(self._head | {"object": "chat.completion.chunk", "choices": []} | fields)
 
     def _chunk(self, delta: dict[str, Any], finish: str | None = None, **extra: object) -> bytes:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
@@ -483,12 +530,15 @@ def _finish(rendition: _Rendition) -> str:
     return "length" if rendition.cut else "stop"
 
 
-def _chat_usage(rendition: _Rendition) -> dict[str, int]:
+def _chat_usage(rendition: _Rendition) -> dict[str, Any]:
+    """The tokens, with the details that the official clients know; ours are of text, and never cached."""
     input_tokens, output_tokens = rendition.tokens
     return {
         "prompt_tokens": input_tokens,
         "completion_tokens": output_tokens,
         "total_tokens": input_tokens + output_tokens,
+        "prompt_tokens_details": dict.fromkeys(PromptDetails.model_fields, 0),
+        "completion_tokens_details": dict.fromkeys(CompletionDetails.model_fields, 0),
     }
 
 

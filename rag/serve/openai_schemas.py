@@ -8,10 +8,13 @@ from pydantic import BaseModel, Field
 class UrlCitation(BaseModel):
     """A citation: its place in the text, end exclusive, and the passage with what is cited marked."""
 
-    start_index: int
+    start_index: int = Field(description="Counts characters (Unicode code points).")
     end_index: int
+    start_utf16: int = Field(description="`start_index` in UTF-16 code units, as JavaScript counts.")
+    end_utf16: int
     title: str
     url: str
+    quotes: list[str] = Field(description="What the sentence cites, verbatim.")
 
 
 class ChatAnnotation(BaseModel):
@@ -39,12 +42,38 @@ class Choice(BaseModel):
     finish_reason: Literal["stop", "length"]
 
 
+class PromptDetails(BaseModel):
+    """Always zero: tokens are text, and none is counted as cached."""
+
+    audio_tokens: int
+    cached_tokens: int
+
+
+class CompletionDetails(BaseModel):
+    """Always zero: tokens are text, and those of reasoning are not told apart."""
+
+    accepted_prediction_tokens: int
+    audio_tokens: int
+    reasoning_tokens: int
+    rejected_prediction_tokens: int
+
+
 class ChatUsage(BaseModel):
     """Tokens of the language model; zero for a system without one."""
 
     prompt_tokens: int
     completion_tokens: int
     total_tokens: int
+    prompt_tokens_details: PromptDetails
+    completion_tokens_details: CompletionDetails
+
+
+class SourceCard(BaseModel):
+    """A cited passage as Open WebUI reads it."""
+
+    source: dict[str, str]
+    document: list[str] = Field(description="The quotes; a space parts what a program would load or link.")
+    metadata: list[dict[str, str]]
 
 
 class AnswerDetails(BaseModel):
@@ -69,6 +98,7 @@ class ChatCompletion(BaseModel):
     choices: list[Choice]
     usage: ChatUsage
     attributed_rag: AnswerDetails
+    sources: list[SourceCard] | None = Field(None, description="Only with `cite` `open-webui`.")
 
 
 class ResponseAnnotation(UrlCitation):
@@ -96,11 +126,26 @@ class OutputMessage(BaseModel):
     content: list[OutputText]
 
 
+class CachedTokens(BaseModel):
+    """Always zero."""
+
+    cached_tokens: int
+    cache_write_tokens: int
+
+
+class ReasoningTokens(BaseModel):
+    """Always zero."""
+
+    reasoning_tokens: int
+
+
 class ResponseUsage(BaseModel):
     """Tokens of the language model; zero for a system without one."""
 
     input_tokens: int
+    input_tokens_details: CachedTokens
     output_tokens: int
+    output_tokens_details: ReasoningTokens
     total_tokens: int
 
 

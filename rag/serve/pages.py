@@ -17,8 +17,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 from markupsafe import Markup
-from starlette.middleware import Middleware
-from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -30,16 +28,18 @@ from rag.base.terminal import pluralize
 from rag.base.types import Answer, Passage, Turn
 from rag.index.index import Index
 from rag.serve.checking import check_text, read_sources
+from rag.serve.document_pages import DocumentPages, has_documents
 from rag.serve.examples import example_questions
 from rag.serve.feedback import FeedbackFile, FeedbackPages
 from rag.serve.http import EventStream, base_of, error_parts, event, json_response, last_item, read_json, with_messages
+from rag.serve.library import Libraries
 from rag.serve.links import links_to, passage_url, read_marks
 from rag.serve.recent import RecentAnswers
 from rag.serve.service import Service
 from rag.serve.site import Site
 from rag.serve.threads import ThreadPages
 from rag.serve.turns import AnsweredTurn, TurnRenderer, check_export, export_turn, read_place, write_checks, write_turn
-from rag.serve.uploads import MAX_BYTES, UploadPages
+from rag.serve.uploads import Documents
 from rag.serve.views import split_at_marks, view_answer
 from rag.web.pages import sentence
 
@@ -50,20 +50,22 @@ _SOON, _LATER = 0.5, 30.0  # seconds that the first page and its script wait for
 
 def routes(
     service: Service,
+    documents: Mapping[str, Documents],
+    libraries: Libraries,
     *,
-    uploads: Sequence[str] = (),
     price: Price | None = None,
     base_url: str | None = None,
     feedback: Path | None = None,
 ) -> list[Route]:
     """Return the routes of the pages, with those of their static files.
 
-    Documents may be added to the indexes named in `uploads`. With a `price`, answers of language models say their cost.
-    Links in exported files begin with `base_url`, by default the address of the request.
-    With `feedback`, people may rate answers, which are stored in this file (`rag.serve.feedback`).
-    Raises `UsageError` for an index that documents cannot be added to, `RagError` for a file that cannot be written.
+    `documents` are those that people may change, by the name of the index. With a `price`, answers of language models
+    say their cost. Links in exported files begin with `base_url`, by default the address of the request.
+    With `feedback`, people may rate answers: ratings go to this file (`rag.serve.feedback`).
+    Raises `RagError` for a file that cannot be written.
     """
-    site = Site(service, uploads=bool(uploads))
+    lists_documents = any(map(has_documents, service.indexes.values()))
+    site = Site(service, documents=lists_documents)
     recent, turns = RecentAnswers(), TurnRenderer(site, price, has_feedback=feedback is not None)
     ask, threads = AskPages(site, turns, recent, base_url), ThreadPages(service, turns, base_url)
     other = OtherPages(site)
@@ -84,14 +86,8 @@ def routes(
     if feedback is not None:
         ratings = FeedbackPages(service, recent, FeedbackFile(feedback))
         page_routes.append(Route("/feedback", with_messages(ratings.rate), methods=["POST"]))
-    if uploads:
-        pages = UploadPages(site, uploads)
-        larger = Middleware(RequestBodyLimitMiddleware, max_body_size=MAX_BYTES + (1 << 20))
-        page_routes += [
-            Route("/documents", site.with_error_pages(pages.page)),
-            Route("/documents/{index}", site.with_error_pages(pages.upload), methods=["POST"], middleware=[larger]),
-            Route("/documents/{index}/progress", site.with_error_pages(pages.progress)),
-        ]
+    if lists_documents:
+        page_routes += DocumentPages(site, documents, libraries).routes()
     return page_routes
 
 

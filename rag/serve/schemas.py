@@ -1,4 +1,6 @@
-"""The requests and responses of the API; spans are character offsets, end exclusive.
+"""The requests and responses of the API; spans count characters (Unicode code points), end exclusive.
+
+Fields that end in `_utf16` are the same places in UTF-16 code units, by which JavaScript, Java and C# cut text.
 
 An answer is a row of `answers.jsonl` (`autoais.base.answers.to_row`), so that all that reads those rows reads it.
 """
@@ -16,6 +18,8 @@ from rag.retrieval.client import AskOptions
 
 _INDEX = Field(None, description="Name of an index; the first one if none is given.")
 _RETRIEVER = Field("bm25", description="Retriever, as for `rag search --retriever`.")
+_START: Any = Field(description="Counts characters (Unicode code points).")
+_START_UTF16: Any = Field(description="`start` in UTF-16 code units, as JavaScript counts.")
 _K = Field(10, ge=1, description="Number of passages.")
 
 
@@ -178,8 +182,10 @@ class Citation(BaseModel):
     """What a sentence cites: a span of a passage's text, and its words."""
 
     passage: str = Field(description="Id of the passage.")
-    start: int
+    start: int = _START
     end: int
+    start_utf16: int = _START_UTF16
+    end_utf16: int
     quote: str
     origin: str | None = Field(None, description="copied, cited, moved or attached.")
 
@@ -188,8 +194,10 @@ class Sentence(BaseModel):
     """A sentence: characters `start` to `end` of the answer."""
 
     text: str
-    start: int
+    start: int = _START
     end: int
+    start_utf16: int = _START_UTF16
+    end_utf16: int
     citations: list[Citation]
 
 
@@ -288,8 +296,10 @@ class Span(BaseModel):
     """Characters of a piece of evidence, counted in what the judge read: `title, section. text`."""
 
     evidence: int
-    start: int
+    start: int = _START
     end: int
+    start_utf16: int = _START_UTF16
+    end_utf16: int
 
 
 class JudgeResponse(BaseModel):

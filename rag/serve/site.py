@@ -26,11 +26,11 @@ _SESSIONS = {"rag-session", "__Host-rag-session"}  # cookies of `rag.serve.gate`
 class Site:
     """What all pages share: the service, the templates, and how errors are shown."""
 
-    def __init__(self, service: Service, *, uploads: bool = False) -> None:
+    def __init__(self, service: Service, *, documents: bool = False) -> None:
         self.service = service
         self.pages = Pages("rag.web", "rag.serve")
         self._tabs = [("/", "Ask"), ("/check", "Check"), ("/compare", "Compare")]
-        if uploads:
+        if documents:
             self._tabs.append(("/documents", "Documents"))
         self._signs = [(kind.value, *signs, _MEANINGS[kind.value]) for kind, signs in SIGNS.items()]
 

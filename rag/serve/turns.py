@@ -18,6 +18,7 @@ from starlette.responses import Response
 from autoais.base.io.jsonl import dumps
 from rag.answer.attribution.check import SentenceCheck
 from rag.answer.export import FORMATS, ThreadTurn, export_answer
+from rag.answer.export.markdown import with_footnotes
 from rag.answer.llms import Price, cost
 from rag.base.errors import NotFoundError, UsageError, UserError
 from rag.base.rows import read_answer, write_answer
@@ -227,7 +228,7 @@ def _copies(turn: AnsweredTurn, view: AnswerView, base: str) -> list[tuple[str, 
     bibtex = export_answer(turn.answer, "bibtex", link, container=turn.index)
     copies = [
         ("text", "Text with footnotes", view.footnotes),
-        ("markdown", "Markdown with footnotes", export_answer(turn.answer, "markdown", link)),
+        ("markdown", "Markdown with footnotes", f"{with_footnotes(turn.answer, link).text}\n"),
     ]
     return [*copies, ("bibtex", "Sources as BibTeX", bibtex)] if bibtex else copies
 

@@ -12,7 +12,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rag.base.errors import UserError
@@ -31,20 +31,21 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",  # with no-referrer, browsers send forms of our own pages with Origin: null
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",  # frame-ancestors, for browsers that do not know it
 }
 
 
 def middleware(hosts: Sequence[str], refuse: HostRefusal, *, max_body: int) -> list[Middleware]:
-    """Return the middleware of an application: headers on every response, Host check, at most `max_body` bytes.
+    """Return the middleware of an application: headers, one length, Host check, at most `max_body` bytes.
 
     A page of another host cannot reach the application by DNS rebinding, as its Host header names that host; `refuse`
     makes the response.
     """
     return [
         Middleware(_AddHeaders),
+        Middleware(_CheckLength),
         Middleware(_CheckHost, hosts=hosts, refuse=refuse),
         Middleware(RequestBodyLimitMiddleware, max_body_size=max_body),
     ]
@@ -81,6 +82,24 @@ class _AddHeaders:
             await send(message)
 
         await self._app(scope, receive, with_headers)
+
+
+class _CheckLength:
+    """Refuses a request with both Content-Length and Transfer-Encoding, which h11 lets through.
+
+    A proxy that believes the other header would take the rest of the body for the next request (RFC 9112, 6.3).
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        names = {name.lower() for name, _ in scope.get("headers", ())}
+        if {b"content-length", b"transfer-encoding"} <= names:
+            message = "a request may not have both Content-Length and Transfer-Encoding\n"
+            await PlainTextResponse(message, 400, {"Connection": "close"})(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
 
 
 class _CheckHost:

@@ -1,14 +1,17 @@
-"""Measures `three_way` of the shipped judge against people's three labels: does a no mean a contradiction?
+"""Measures `three_way` of the shipped judge, and the verdicts of pages, against people's three labels.
 
     python -m scripts.bench.three_way ../shared/data --out eval/results/minilm/three-way.json
 
-Up to 2,000 pairs of each set with three labels, drawn by a hash of their ids. `confusion` counts pairs by label, then
-by verdict. `contradictory` has precision and recall, and the precision of calling every no contradictory, the simplest
-baseline. The judge was trained on the sets of `nli_train`, but not the rule that tells a contradiction. Nothing was
-trained on the sets of `contrast_train`.
+Up to 2,000 pairs of each set, drawn by a hash of their ids. `confusion` counts pairs by label, then by verdict.
+`contradictory` has precision and recall, and the precision of calling every no contradictory, the simplest baseline.
+`page` has the same of the verdicts that pages and `rag ask` show (`rag.answer.attribution.check`), for a sentence that
+cites the whole evidence. The judge was trained on the sets of `nli_train`, but not the rule that tells a contradiction.
+Nothing was trained on the sets of `contrast_train`. FEVER has no pairs that are neither supported nor refuted; those of
+SufficientFacts (Atanasova et al. 2022) are pairs of FEVER and VitaminC from whose evidence a part was removed.
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
@@ -21,17 +24,24 @@ from autoais.base.io.provenance import provenance
 from autoais.base.types import Attribution, Verdict
 from autoais.judges.minilm import MiniLMJudge
 from autoais.metrics.rates import Rate
+from rag.answer.attribution.check import SentenceVerdict, check_answer
+from rag.base.types import Answer, Citation, CitedSentence, Hit, Passage, Question
 from scripts.results import tell
 
 MAX_PAIRS = 2000
 YES, OTHER, NO = Verdict.ATTRIBUTABLE, Verdict.EXTRAPOLATORY, Verdict.CONTRADICTORY
 LABELS = {
     "entailment": YES, "neutral": OTHER, "contradiction": NO, "SUPPORT": YES, "NOTENOUGHINFO": OTHER, "REFUTE": NO,
+    "SUPPORTS": YES, "REFUTES": NO,
 }  # fmt: skip
+NOT_ENOUGH = re.compile("(SUPPORTS|REFUTES), then NOT ENOUGH without")
 SETS = {
-    "labels/contrast_train.jsonl": ("Check-COVID", "ConjNLI/human", "LingNLI"),
+    "labels/contrast_train.jsonl": (
+        "Check-COVID", "ConjNLI/human", "FEVER", "LingNLI", "SufficientFacts/fever", "SufficientFacts/vitaminc",
+    ),
     "labels/nli_train.jsonl": ("NLI/mnli", "NLI/snli", "CAD-SNLI"),
-}
+}  # fmt: skip
+ON_PAGES = {SentenceVerdict.SUPPORTED: YES, SentenceVerdict.CONTRADICTED: NO}
 
 
 def pairs(path: Path, names: Sequence[str]) -> Iterator[tuple[str, Attribution, Verdict]]:
@@ -39,13 +49,26 @@ def pairs(path: Path, names: Sequence[str]) -> Iterator[tuple[str, Attribution, 
     rows_of_sets: dict[str, list[tuple[bytes, Attribution, Verdict]]] = {name: [] for name in names}
     with path.open(encoding="utf-8") as lines:
         for row in map(json.loads, lines):
-            label = LABELS.get(row["raw_label"])
+            label = OTHER if NOT_ENOUGH.match(row["raw_label"]) else LABELS.get(row["raw_label"])
             if row["dataset"] in rows_of_sets and label is not None:
                 order = sha256(f"{row['id']} {row['claim']}".encode()).digest()
                 rows_of_sets[row["dataset"]].append((order, Attribution(row["claim"], row["evidence"]), label))
     for name, rows in rows_of_sets.items():
         for _, pair, label in sorted(rows, key=lambda row: row[0])[:MAX_PAIRS]:
             yield name, pair, label
+
+
+def judge_as_pages(judge: MiniLMJudge, pairs: Sequence[Attribution]) -> list[Verdict]:
+    """Return the verdicts of pages: of a sentence that cites the whole evidence, as one passage."""
+    passages = [Passage(str(n), text="\n".join(pair.evidence)) for n, pair in enumerate(pairs)]
+    text, sentences = "", []
+    for pair, passage in zip(pairs, passages, strict=True):
+        whole = Citation(passage.id, 0, len(passage.text), passage.text)
+        sentences.append(CitedSentence(pair.claim, (whole,), len(text), len(text) + len(pair.claim)))
+        text += pair.claim + "\n"
+    hits = tuple(Hit(passage, 0.0) for passage in passages)
+    checks = check_answer(Answer(Question("1", "?"), text, tuple(sentences), hits, "claims"), judge)
+    return [ON_PAGES.get(check.verdict, OTHER) for check in checks]
 
 
 def measure(labels: Sequence[Verdict], verdicts: Sequence[Verdict]) -> dict[str, Any]:
@@ -75,20 +98,18 @@ def main(
     output: Annotated[Path, typer.Option("--out", help="Output file (json).")],
 ) -> None:
     """Judge, print, and write to --out."""
-    judge = MiniLMJudge(three_way=True)
+    judge, judge_of_pages = MiniLMJudge(three_way=True), MiniLMJudge()
     files = {name: data / name for name in SETS}
     results: dict[str, Any] = {}
     for file, names in SETS.items():
         rows = list(pairs(files[file], names))
-        verdicts = [judgement.verdict for judgement in judge.judge([pair for _, pair, _ in rows])]
-        part = Path(file).stem
-        results[part] = {
-            name: measure(
-                [label for dataset, _, label in rows if dataset == name],
-                [verdict for (dataset, _, _), verdict in zip(rows, verdicts, strict=True) if dataset == name],
-            )
-            for name in names
-        }
+        part = results[Path(file).stem] = {}
+        for name in names:
+            labels = [label for dataset, _, label in rows if dataset == name]
+            texts = [pair for dataset, pair, _ in rows if dataset == name]
+            verdicts = [judgement.verdict for judgement in judge.judge(texts)]
+            on_page = measure(labels, judge_as_pages(judge_of_pages, texts))
+            part[name] = {**measure(labels, verdicts), "page": on_page}
     result = {"judge": judge.name, "sets": results, "provenance": provenance(files)}
     tell(result, output)
 

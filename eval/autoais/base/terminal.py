@@ -1,10 +1,13 @@
 """Terminal output of the commands: tables, and lines without control characters from files."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import typer
+
+from autoais.base.progress import Progress
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,6 +37,13 @@ def format_count(count: int, noun: str) -> str:
 def print_line(line: str) -> None:
     """Print a line, cleaned."""
     typer.echo(clean(line))
+
+
+def print_json(value: object) -> None:
+    """Print a value as indented JSON."""
+    from autoais.base.io.jsonl import dumps
+
+    typer.echo(dumps(value, indent=2))
 
 
 def note(line: str) -> None:
@@ -395,6 +405,29 @@ def show_other_tables(other: dict[str, Any]) -> None:
     console.print(table)
     for number, reason in other["without_data"].items():
         console.print(f"Table {number}, {reason}")
+
+
+@contextmanager
+def show_progress(unit: str) -> Iterator[Progress]:
+    """Yield a callback that shows a bar for each step on standard error; it shows nothing in a pipe."""
+    import sys
+
+    import rich.progress
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn(unit))
+    console = Console(stderr=True, markup=False, highlight=False)
+    bars = rich.progress.Progress(*columns, TimeRemainingColumn(), console=console, disable=not sys.stderr.isatty())
+    tasks: dict[str, rich.progress.TaskID] = {}
+    with bars:
+
+        def report(step: str, done: int, total: int, /) -> None:
+            if step not in tasks:
+                tasks[step] = bars.add_task(step, total=total)
+            bars.update(tasks[step], completed=done, total=total)
+
+        yield report
 
 
 def new_table(*heads: str, words: int = 1) -> "Table":

@@ -15,6 +15,7 @@ from autoais.base.terminal import (
     format_count,
     new_console,
     note,
+    print_json,
     print_line,
     show_ais,
     show_comparison,
@@ -23,6 +24,7 @@ from autoais.base.terminal import (
     show_report,
     show_spans,
 )
+from autoais.commands.assess import nuggets_app, relevance
 from autoais.judges import DEFAULT
 
 if TYPE_CHECKING:
@@ -122,6 +124,9 @@ def score(
     mauve: Annotated[
         Path | None, typer.Option(help="Folder with GPT-2 large (named gpt2...); computes ALCE's MAUVE.")
     ] = None,
+    alce_cot: Annotated[
+        bool, typer.Option("--alce-cot", help="Score lists (QAMPARI) from the first colon on, as ALCE's --cot.")
+    ] = False,
     trec_all: Annotated[
         bool, typer.Option("--trec-all", help="Count all citations of a sentence in trec_*, not only the first.")
     ] = False,
@@ -150,7 +155,9 @@ def score(
 
     corpora = corpus or []
     check_outputs([file, questions, calibration, *corpora], [output, report, scores, ais_csv], [cache])
-    measures = Measures(choose_metrics(metrics), splitter=alce_splitter, mauve=mauve, trec_all=trec_all)
+    measures = Measures(
+        choose_metrics(metrics), splitter=alce_splitter, mauve=mauve, alce_cot=alce_cot, trec_all=trec_all
+    )
     options = parse_options(judge_option or ())
     name = name or detect(file)
     check_mode(compat, name)  # before a judge is loaded
@@ -191,7 +198,7 @@ def score(
         else:
             # What is asked for by name is printed without --all.
             families = set() if metrics == _DEFAULT_METRICS else set(measures.metrics)
-            families |= {"alce"} if alce_splitter or mauve else set()
+            families |= {"alce"} if alce_splitter or mauve or alce_cot else set()
             record = result.record if is_model else {**result.record, "quoted": {"rejected": 0}}
             show_report(record, families, is_complete=all_metrics)
 
@@ -622,16 +629,13 @@ def validate(
     raise SystemExit(1 if faults else 0)
 
 
+app.add_typer(nuggets_app, name="nuggets")
+app.command()(relevance)
+
+
 def _print_notes(notes: "Mapping[str, int]") -> None:
     for text, count in notes.items():
         note(format_count(count, text))
-
-
-def print_json(value: object) -> None:
-    """Print a value as indented JSON."""
-    from autoais.base.io.jsonl import dumps
-
-    typer.echo(dumps(value, indent=2))
 
 
 # click's UsageError, by its subclass: it is in the package click, or inside typer, by the version of typer.

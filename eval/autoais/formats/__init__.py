@@ -135,6 +135,7 @@ FORMATS: Registry[Format] = Registry(
         "flashrag": "autoais.formats.flashrag:FLASHRAG",
         "expertqa": "autoais.formats.expertqa:EXPERTQA",
         "aggrefact": "autoais.formats.aggrefact:AGGREFACT",
+        "ragtruth": "autoais.formats.ragtruth:RAGTRUTH",
         "liu-judgements": f"{_LIU}:JUDGEMENTS",
         "liu-annotations": f"{_LIU}:ANNOTATIONS",
         "attributionbench": f"{_CLAIMS}:ATTRIBUTIONBENCH",

@@ -1,4 +1,4 @@
-"""Readers of passage corpora, one passage per line: MIRACL, MS MARCO, BEIR, Attributed QA, Pyserini and DPR."""
+"""Readers of passage corpora, one passage a line: MIRACL, MS MARCO, BEIR, Attributed QA, Pyserini, DPR, RAGTruth."""
 
 import csv
 import json
@@ -11,7 +11,7 @@ from typing import Any
 
 from autoais.base.errors import FormatError, UserError, field_names
 from autoais.base.io.files import allow_long_cells, lines
-from autoais.base.io.jsonl import field, identifier, parse_object
+from autoais.base.io.jsonl import dumps, field, identifier, parse_object
 from autoais.base.io.notes import Notes
 from autoais.base.registry import Registry
 from autoais.base.text import wikipedia
@@ -82,6 +82,17 @@ def _aqa(line: bytes, location: str) -> Passage:
     return wikipedia.parse(contents, key) or Passage(key, text=contents)
 
 
+def _ragtruth(line: bytes, location: str) -> Passage:
+    """Return the source: a text to summarize, a question with its passages, or a JSON object to describe."""
+    row = parse_object(line, location)
+    source = row["source_info"]
+    if isinstance(source, dict):
+        source = source["passages"] if isinstance(source.get("passages"), str) else dumps(source)
+    elif not isinstance(source, str):
+        raise FormatError(f"{location}: field 'source_info' should be a string or an object, found {source!r:.60}")
+    return Passage(identifier(row, "source_id", location), text=source)
+
+
 def _dpr(line: bytes, location: str) -> Passage:
     allow_long_cells(len(line))
     try:
@@ -112,6 +123,12 @@ CORPORA: Registry[CorpusFormat] = Registry(
             lambda line: _has(line, "id", "contents") is not None,
             _pyserini,
             fields=("id", "contents"),
+        ),
+        "ragtruth": CorpusFormat(
+            "RAGTruth's source_info.jsonl: source_id, source_info",
+            lambda line: _has(line, "source_id", "source_info") is not None,
+            _ragtruth,
+            fields=("source_id", "source_info"),
         ),
         "dpr": CorpusFormat("DPR's psgs_w100.tsv: id, text, title", _is_dpr, _dpr, _DPR_HEADER),
     },

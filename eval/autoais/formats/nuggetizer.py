@@ -1,12 +1,13 @@
 """Nuggets of AutoNuggetizer and their assignments to answers (castorini/nuggetizer, package `nuggetizer`; TREC RAG).
 
 Shapes: castorini/nuggetizer, src/nuggetizer/cli/adapters.py. A nugget file has a row per topic: `qid`, `query`,
-`nuggets` of `text` and `importance` (`vital` or `okay`). An assignment adds `assignment` to each nugget (`support`,
-`partial_support`, `not_support`), and to the row the text that was read: `answer_text` and `run_id` of an answer, or
-`candidate_text` and `docid` of a passage. An assignment is a label of a claim with its evidence.
+`nuggets` of `text` and `importance` (`vital`, `okay` or `failed`). An assignment adds `assignment` to each nugget
+(`support`, `partial_support`, `not_support` or `failed`), and to the row the text that was read: `answer_text` and
+`run_id` of an answer, or `candidate_text` and `docid` of a passage. An assignment is a label of a claim with its
+evidence; a failed one is none.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,13 @@ from autoais.base.types import Attribution, Judge, Question, Support
 from autoais.formats.base import Format, unique_key
 from autoais.formats.trec import words
 
+FAILED = "failed"
+"""The importance, or the assignment, of a nugget for which the model gave nothing that can be used."""
+
 _LEVELS = {"support": Support.FULL, "partial_support": Support.PARTIAL, "not_support": Support.NONE}
 _ASSIGNMENTS = {level: name for name, level in _LEVELS.items()}
+IMPORTANCES = ("vital", "okay")
+ASSIGNMENTS = tuple(_LEVELS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,11 @@ class NuggetBank:
         """
         vital = tuple((nugget.text,) for nugget in self.nuggets if nugget.importance == "vital")
         return Question(self.topic, self.query, nuggets=vital or ((),) * bool(self.nuggets))
+
+    def row(self) -> dict[str, Any]:
+        """Return the row of a nugget file."""
+        nuggets = [{"text": nugget.text, "importance": nugget.importance} for nugget in self.nuggets]
+        return {"query": self.query, "qid": self.topic, "nuggets": nuggets}
 
 
 def bank_of(row: Mapping[str, Any], location: str) -> NuggetBank:
@@ -87,26 +98,47 @@ def assignment_lines(answers: Iterable[CitedAnswer], banks: Iterable[NuggetBank]
             continue
         evidence = (answer.plain,) if answer.plain.strip() else ()
         judgements = judge.judge([Attribution(nugget.text, evidence, bank.query) for nugget in bank.nuggets])
-        if any(judgement.verdict.support is None for judgement in judgements):
+        levels = [judgement.verdict.support for judgement in judgements]
+        if None in levels:
             raise UserError(f"answer {answer.id!r}: {judge.name} did not decide on a nugget; assignments are decided")
-        yield dumps(
-            {
-                "query": bank.query,
-                "qid": bank.topic,
-                "answer_text": answer.plain,
-                "response_length": words(answer.plain),
-                "run_id": str(answer.extra.get("system", "unknown")),
-                "nuggets": [
-                    {
-                        "text": nugget.text,
-                        "importance": nugget.importance,
-                        "assignment": _ASSIGNMENTS[judgement.verdict.support],
-                    }
-                    for nugget, judgement in zip(bank.nuggets, judgements, strict=True)
-                    if judgement.verdict.support is not None
-                ],
-            }
-        )
+        yield dumps(assignment_row(answer, bank, [_ASSIGNMENTS[level] for level in levels if level is not None]))
+
+
+def assignment_row(answer: CitedAnswer, bank: NuggetBank, assignments: Sequence[str]) -> dict[str, Any]:
+    """Return the row of a file of assignments: how far the answer supports each nugget of the bank, in its order."""
+    return {
+        "query": bank.query,
+        "qid": bank.topic,
+        "answer_text": answer.plain,
+        "response_length": words(answer.plain),
+        "run_id": run_of(answer),
+        "nuggets": [
+            {"text": nugget.text, "importance": nugget.importance, "assignment": assignment}
+            for nugget, assignment in zip(bank.nuggets, assignments, strict=True)
+        ],
+    }
+
+
+def run_of(answer: CitedAnswer) -> str:
+    """Return the name of the system that answered; `unknown` if the answer has none."""
+    return str(answer.extra.get("system") or "unknown")
+
+
+def read_assignments(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Stream the rows of a file of assignments with their places (`file:line`).
+
+    Raises `FormatError` for a broken row, a nugget without an assignment, and a text that comes twice.
+    """
+    places: dict[str | None, str] = {}
+    for location, row in records(Path(path)):
+        if isinstance(row, FormatError):
+            raise row
+        bank_of(row, location)
+        if any("assignment" not in nugget for nugget in row["nuggets"]):
+            raise FormatError(f"{location}: a nugget without 'assignment'; `autoais nuggets assign` makes assignments")
+        if (before := places.setdefault(_key(row), location)) != location:
+            raise FormatError(f"{location}: topic, run and document {_key(row)!r:.80} occur twice (first at {before})")
+        yield location, row
 
 
 def _labels(row: dict[str, Any], location: str) -> Iterator[LabelledClaim]:
@@ -116,7 +148,7 @@ def _labels(row: dict[str, Any], location: str) -> Iterator[LabelledClaim]:
         raise FormatError(f"{location}: nuggets that are assigned to no text; assignments have 'answer_text'")
     question, system = row.get("query") or row.get("text") or "", row.get("run_id") or ""
     for number, nugget in enumerate(row["nuggets"], 1):
-        if "assignment" in nugget:
+        if nugget.get("assignment", FAILED) != FAILED:  # a failed one is no label
             level = _LEVELS[nugget["assignment"]]
             key = "/".join(filter(None, (str(row["qid"]), system, row.get("docid"), str(number))))
             yield LabelledClaim("nuggets", key, Attribution(nugget["text"], (text,) if text.strip() else (), question),
@@ -131,8 +163,8 @@ def _key(row: dict[str, Any]) -> str | None:
 _NUGGET = record(
     {"text": STRING},
     {
-        "importance": {"type": "string", "enum": ["vital", "okay", "failed"]},
-        "assignment": {"type": "string", "enum": list(_LEVELS)},
+        "importance": {"type": "string", "enum": [*IMPORTANCES, FAILED]},
+        "assignment": {"type": "string", "enum": [*ASSIGNMENTS, FAILED]},
     },
 )
 NUGGETIZER = Format(

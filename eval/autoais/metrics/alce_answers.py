@@ -37,11 +37,15 @@ def string_match(text: str, questions: Sequence[Sequence[str]]) -> float:
     return sum(any(normalize_answer(alias) in context for alias in short) for short in questions) / len(questions)
 
 
-def qampari(text: str, answers: Sequence[Sequence[str]]) -> dict[str, float]:
+def qampari(text: str, answers: Sequence[Sequence[str]], *, cot: bool = False) -> dict[str, float]:
     """Return precision, recall, recall-5 and both F1 of a list of items; `answers` has the aliases of each answer.
 
-    Recall-5 is full with five answers found. Without answers the recalls are 0; the script fails.
+    With `cot`, a text is a chain of thought, a colon and the list, as with the script's `--cot`: only what follows the
+    first colon counts, and nothing of a text without one. Recall-5 is full with five answers found. Without answers the
+    recalls are 0; the script fails.
     """
+    if cot:
+        text = text.partition(":")[2]
     items = [item for item in map(normalize_answer, list_items(text)) if item]
     aliases = [{normalize_answer(alias) for alias in aliases_of_answer} for aliases_of_answer in answers]
     all_aliases = set().union(*aliases)
@@ -118,11 +122,11 @@ class AlceAnswers:
     """Collects ALCE's measures over the answers whose references are known, each a mean over answers.
 
     A question of the benchmark without an answer scores 0. `splitter` names the sentence splitter for ROUGE, `mauve`
-    the folder of GPT-2 large; without it MAUVE is left out.
+    the folder of GPT-2 large; without it MAUVE is left out. `cot` is that of `qampari`.
     """
 
-    def __init__(self, splitter: str | None = None, mauve: Path | None = None) -> None:
-        self._splitter, self._mauve = splitter, mauve
+    def __init__(self, splitter: str | None = None, mauve: Path | None = None, *, cot: bool = False) -> None:
+        self._splitter, self._mauve, self._cot = splitter, mauve, cot
         self._tallies: dict[str, Tally] = {}
         self._claims_undecided = 0
         self._absent: dict[str, str] = {}
@@ -148,7 +152,7 @@ class AlceAnswers:
             match = string_match(text, short)
             values |= {"str_em": match, "str_hit": float(match == 1)}
         if answer.is_list:
-            values |= qampari(text, answer.extra["answers"])
+            values |= qampari(text, answer.extra["answers"], cot=self._cot)
         if claims_held:
             self._claims_undecided += sum(outcome is None for outcome in claims_held)
             values["claims_nli"] = sum(outcome is True for outcome in claims_held) / len(claims_held)

@@ -54,14 +54,15 @@ class Measures:
 
     `as_2023` counts as Attributed QA's released script does: undecided is no in `autoais` and `sentences`, and `f1` of
     two texts that normalise to nothing is 0. `splitter` (`markers.alce.open_splitter`) is for ALCE's strict metrics,
-    `mauve` the folder of GPT-2 large for its MAUVE. `trec_all` counts all citations of a sentence in TREC's metrics,
-    not only the first.
+    `mauve` the folder of GPT-2 large for its MAUVE. `alce_cot` is ALCE's `--cot` (`alce_answers.qampari`). `trec_all`
+    counts all citations of a sentence in TREC's metrics, not only the first.
     """
 
     metrics: Collection[str] = DEFAULT_METRICS
     as_2023: bool = False
     splitter: str | None = None
     mauve: Path | None = None
+    alce_cot: bool = False
     trec_all: bool = False
 
 
@@ -111,7 +112,7 @@ class Summary:
 
     def __init__(self, measures: Measures = _DEFAULT) -> None:
         self.measures = measures
-        self.alce_answers = AlceAnswers(measures.splitter, measures.mauve)
+        self.alce_answers = AlceAnswers(measures.splitter, measures.mauve, cot=measures.alce_cot)
         self.items = self.given = self.answered = self.unresolved = self.short_answers = self.with_references = 0
         self.not_applicable = 0  # sentences
         self.quoted = self.quoted_rejected = 0  # sentences that a cited passage has word for word

@@ -1,4 +1,8 @@
-"""Text of unknown origin in other formats: hidden characters, URLs, and the markup of HTML, Markdown and BibTeX."""
+"""Text of unknown origin in other formats: hidden characters, URLs, and the markup of HTML, Markdown and BibTeX.
+
+Programs that show Markdown load its images and link its addresses, so a document could make them call its author.
+Here no text of a document becomes an image, a link or an element of HTML.
+"""
 
 import html
 import re
@@ -45,6 +49,23 @@ def safe_url(url: str | None) -> str | None:
     return quote(url, safe=_URL_CHARACTERS, errors="replace")
 
 
+# --- plain text that programs may show as Markdown -----------------------------------------------------------------
+
+_ADDRESSES = r"(?<=//)(?=[^\s/])|(?<=www)(?=\.)"
+_ADDRESS = re.compile(_ADDRESSES, re.IGNORECASE)
+_MARKDOWN = re.compile(rf"{_ADDRESSES}|(?<=!)(?=\[)|(?<=\])(?=[(:])|(?<=<)(?=[a-z/!?])", re.IGNORECASE)
+
+
+def inert(text: str, after: str = "") -> str:
+    """Return text in which no program that shows Markdown finds an image, a link, an address or HTML.
+
+    A space parts the characters that begin them: `! [x] (http:// a.b)`, `< b>`. Words stay as they are, and so does
+    text without markup. `after` is the character that stands before the text, if there is one. Bare names of hosts
+    and email addresses stay too.
+    """
+    return _MARKDOWN.sub(" ", after + text)[len(after) :]
+
+
 # --- HTML --------------------------------------------------------------------------------------------------------
 
 
@@ -60,8 +81,9 @@ _LINE_START = re.compile(r"(?:\d{1,9}(?=[.)])|(?=[-+=#>:]))")
 
 
 def markdown_line(text: str, *, line_start: bool = True, after_citation: bool = False) -> str:
-    """Return Markdown that shows exactly this text, which has no line end.
+    """Return Markdown that shows this text, which has no line end, and links nothing.
 
+    A space parts addresses (`http:// a.b`), as programs link those that stand in the text, escaped or not.
     `line_start` is whether it begins a line, where `-`, `#` or `1.` would be markup, `after_citation` whether it
     follows the `]` of a citation, which `(` would turn into a link.
     """
@@ -70,7 +92,7 @@ def markdown_line(text: str, *, line_start: bool = True, after_citation: bool = 
     if line_start and (body := text.lstrip()) and (match := _LINE_START.match(body)):
         spaces, position = text[: len(text) - len(body)], match.end()
         return f"{spaces}{body[:position]}\\{body[position]}{markdown_line(body[position + 1 :], line_start=False)}"
-    return _MARKUP.sub(lambda markup: "\\" + markup[0], text)
+    return _MARKUP.sub(lambda markup: "\\" + markup[0], _ADDRESS.sub(" ", text))
 
 
 def markdown_url(url: str) -> str:

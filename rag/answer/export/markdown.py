@@ -1,4 +1,7 @@
-"""An answer as Markdown (CommonMark, with the footnotes of GitHub and pandoc): all text is shown as it is."""
+"""An answer as Markdown (CommonMark, with the footnotes of GitHub and pandoc).
+
+All text is shown as it is, but for a space in addresses: only links to sources are links.
+"""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -16,26 +19,32 @@ _LINE_END = re.compile(r"([^\S\n]*\n(?:[^\S\n]*\n)*)")
 
 
 def to_markdown(answer: Answer, link: Link | None = None, style: Style = "footnotes") -> str:
-    """Return the answer as Markdown; a short answer stands first, in bold.
+    """Return the question as a heading, and the answer as Markdown; a short answer stands first, in bold.
 
-    Style `footnotes` has a footnote for each cited passage, with its title, its URL (`link`) and the quotes that
-    support the answer. Before them it lists the sentences that a judge rejected (`trace["checked"]`), with what the
-    source says instead; words that differ are bold. Style `links` is the text of `with_links`.
+    The styles are those of `with_footnotes` and `with_links`.
     """
-    if style == "links":
-        return f"{with_links(answer, link).text}\n"
-    return with_footnotes(answer, link)
+    rendered = with_links(answer, link) if style == "links" else with_footnotes(answer, link, checks=True)
+    return f"{_heading(answer.question.text)}{rendered.text}\n"
 
 
-def with_footnotes(answer: Answer, link: Link | None = None, prefix: str = "") -> str:
-    """The answer as Markdown with footnotes, whose labels begin with `prefix`: a file may have several answers."""
-    sources = list_sources(answer, link)
+def with_footnotes(
+    answer: Answer, link: Link | None = None, *, sources: bool = True, checks: bool = False, prefix: str = ""
+) -> Rendered:
+    """The answer as Markdown with a footnote for each cited passage: its title, its URL, and the quotes.
+
+    The places are those of the marks, such as `[^1]`, in the text. `sources` is as in `with_links`. With `checks`, the
+    sentences that a judge rejected (`trace["checked"]`) are listed with what the source says instead; words that differ
+    are bold. Labels of footnotes begin with `prefix`: a file may have several answers.
+    """
+    listed = list_sources(answer, link)
     writer = Writer()
-    _write(writer, answer, sources, lambda source, _: f"[^{prefix}{source.number}]", None)
-    rejections = "".join(_rejection(rejection, prefix) for rejection in list_rejections(answer))
-    checks = f"\nChecked against the sources:\n\n{rejections}" if rejections else ""
-    notes = "".join(f"\n[^{prefix}{source.number}]: {_title(source)}{_quotes(source)}\n" for source in sources)
-    return f"{writer.finish().text}\n{checks}{notes}"
+    _write(writer, answer, listed, lambda source, _: f"[^{prefix}{source.number}]", link)
+    rejections = [_rejection(rejection, prefix) for rejection in list_rejections(answer)] if checks else []
+    if rejections:
+        writer.write("\n\nChecked against the sources:\n\n" + "".join(rejections).removesuffix("\n"))
+    for source in listed if sources else ():
+        writer.write(f"\n\n[^{prefix}{source.number}]: {_title(source)}{_quotes(source)}")
+    return writer.finish()
 
 
 def with_links(answer: Answer, link: Link | None = None, *, sources: bool = True) -> Rendered:
@@ -86,7 +95,7 @@ def _write(
             for number in numbers:
                 source = sources[number - 1]
                 url = sentence_url(source, sentence, link)
-                writer.cite(source, mark(source, url), url)
+                writer.cite(source, sentence, mark(source, url), url)
 
 
 def _strip_pieces(answer: Answer) -> Iterator[tuple[str, tuple[int, ...]]]:
@@ -124,6 +133,13 @@ def _rejection(rejection: Rejection, prefix: str) -> str:
 def _bold(pieces: Pieces) -> str:
     lines = ((markdown_line(text, line_start=False), differs) for text, differs in pieces)
     return "".join(f"**{line}**" if differs else line for line, differs in lines)
+
+
+def _heading(text: str) -> str:
+    """A heading of one line, and a blank line; nothing for a text without words."""
+    line = one_line(text)
+    escaped = re.sub(r"(#+)$", r"\\\1", markdown_line(line, line_start=False))  # `#` at the end would not be shown
+    return f"# {escaped}\n\n" if line else ""
 
 
 def _title(source: Source) -> str:

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from rag.answer.export.escaping import one_line, safe_url, visible
-from rag.answer.export.sources import Link, Source, abstention_notice, list_sources, spans_of
+from rag.answer.export.escaping import inert, one_line, safe_url, visible
+from rag.answer.export.sources import Link, Source, Span, abstention_notice, list_sources, spans_of
 from rag.base.types import Answer, CitedSentence
 
 
@@ -11,13 +11,20 @@ from rag.base.types import Answer, CitedSentence
 class Place:
     """Characters `start` to `end` (exclusive) of a rendered text: one citation of a source, such as `[1]`.
 
-    `url` opens the source where what this sentence cites is marked; None if the source has no URL.
+    `url` opens the source where what this sentence cites is marked; None if the source has no URL. `spans` are what
+    this sentence cites there: characters of the passage's text.
     """
 
     start: int
     end: int
     source: Source
     url: str | None
+    spans: tuple[Span, ...] = ()
+
+    @property
+    def quotes(self) -> list[str]:
+        """The texts of the spans, as the passage has them."""
+        return [self.source.passage.text[start:end] for start, end in self.spans]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +48,11 @@ class Writer:
         self._parts.append(text)
         self.length += len(text)
 
-    def cite(self, source: Source, text: str, url: str | None) -> None:
-        """Add the text of a citation."""
+    def cite(self, source: Source, sentence: CitedSentence, text: str, url: str | None) -> None:
+        """Add the text of a citation of a sentence."""
         start = self.length
         self.write(text)
-        self._places.append(Place(start, self.length, source, url))
+        self._places.append(Place(start, self.length, source, url, spans_of(sentence, source.passage.id)))
 
     def finish(self) -> Rendered:
         """Return the whole."""
@@ -71,23 +78,24 @@ def _bare(line: str) -> str:
 def with_markers(answer: Answer, link: Link | None = None) -> Rendered:
     """The short answer, a blank line, and the text of `str(answer)`, with markers such as `[1]`.
 
-    For an abstention, a sentence that says so. Hidden characters are U+FFFD.
+    For an abstention, a sentence that says so. Hidden characters are U+FFFD, and text that a program could take for
+    Markdown is `inert`.
     """
     if answer.abstained:
-        return Rendered(abstention_notice(answer))
+        return Rendered(inert(abstention_notice(answer)))
     sources = list_sources(answer, link)
     cited_sentences = (sentence for sentence in answer.sentences if sentence.citations)
     writer = Writer()
     if line := short_answer_line(answer):
-        writer.write(f"{line}\n\n")
-    for text, numbers in answer.pieces():
-        writer.write(visible(text))
+        writer.write(f"{inert(line)}\n\n")
+    for position, (text, numbers) in enumerate(answer.pieces()):
+        writer.write(inert(visible(text), after="]" if position else ""))
         if numbers:
             sentence = next(cited_sentences)
             writer.write(" ")
             for number in numbers:
                 source = sources[number - 1]
-                writer.cite(source, f"[{number}]", sentence_url(source, sentence, link))
+                writer.cite(source, sentence, f"[{number}]", sentence_url(source, sentence, link))
     return writer.finish()
 
 

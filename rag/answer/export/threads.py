@@ -69,7 +69,8 @@ def _write_markdown(title: str, turns: Sequence[ThreadTurn]) -> str:
     parts = [f"# {markdown_line(one_line(title))}\n"]
     for number, turn in enumerate(turns, 1):
         parts.append(f"## {markdown_line(one_line(turn.question))}\n")
-        parts.append(with_footnotes(turn.answer, turn.link, prefix=f"{number}-"))
+        text = with_footnotes(turn.answer, turn.link, checks=True, prefix=f"{number}-").text
+        parts.append(f"{text}\n")
         if turn.doubts:
             lines = [f"- “{markdown_line(text, line_start=False)}”: {verdict}\n" for text, verdict in turn.doubts]
             parts.append(f"The judge doubts:\n\n{''.join(lines)}")

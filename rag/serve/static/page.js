@@ -573,46 +573,6 @@ if (checkForm) {
   });
 }
 
-// --- documents ---
-
-for (const form of all("form[data-progress]")) {
-  const report = find(".report", form.parentElement);
-  const button = find("button", form);
-
-  const follow = async () => {
-    for (;;) {
-      const progress = await (await fetch(form.dataset.progress)).json();
-      report.replaceChildren(...nodes(progress.html));
-      if (!progress.running) return;
-      await new Promise((resolve) => setTimeout(resolve, 700));
-    }
-  };
-
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    button.disabled = true;
-    const bar = element("progress", { max: 1, value: 0, ariaLabel: "Sending the files" });
-    report.replaceChildren(bar);
-    const request = new XMLHttpRequest(); // fetch does not report how much was sent
-    request.upload.addEventListener("progress", (sent) => { if (sent.lengthComputable) bar.value = sent.loaded / sent.total; });
-    request.addEventListener("loadend", async () => {
-      if (request.status === 200) {
-        form.reset();
-        await follow().catch(() => announce("The connection was lost; reload the page."));
-      } else {
-        const page = new DOMParser().parseFromString(request.responseText, "text/html");
-        const alert = find("[role=alert]", page);
-        report.replaceChildren(element("p", { className: "warning", textContent: alert ? alert.textContent : "The files could not be sent; try again." }));
-      }
-      button.disabled = false;
-    });
-    request.open("POST", form.action);
-    request.setRequestHeader("X-Requested-With", "fetch");
-    request.send(new FormData(form));
-  });
-  if (find("progress", report)) follow();
-}
-
 // --- copying and files ---
 
 const COPIED = { text: "Copied with footnotes.", markdown: "Copied as Markdown.", bibtex: "Copied as BibTeX." };

@@ -177,6 +177,39 @@ ROWS: dict[str, list[dict[str, Any]]] = {
             "metadata": {"question_type": "fact", "field": "geography", "specific_field": None},
         }
     ],
+    # ParticleMedia/RAGTruth, dataset/response.jsonl
+    "ragtruth": [
+        {
+            "id": "7",
+            "source_id": "s1",
+            "model": "gpt-4-0613",
+            "temperature": 0.7,
+            "labels": [
+                {
+                    "start": 25,
+                    "end": 40,
+                    "text": "three million p",
+                    "meta": "HIGH INTRO OF NEW INFO",
+                    "label_type": "Evident Baseless Info",
+                    "due_to_null": False,
+                    "implicit_true": False,
+                }
+            ],
+            "split": "test",
+            "quality": "good",
+            "response": "It is Warsaw. It now has three million people. It is a capital.",
+        },
+        {
+            "id": "8",
+            "source_id": "s2",
+            "model": "llama-2-7b-chat",
+            "temperature": 0.7,
+            "labels": [],
+            "split": "test",
+            "quality": "truncated",
+            "response": "The Vistula",
+        },
+    ],
     "msmarco-v2.1-corpus": [
         {
             "docid": "msmarco_v2.1_doc_00_0#0_1",

@@ -348,6 +348,36 @@ def test_expertqa_has_an_answer_per_system_and_labels_of_what_needs_a_source(tmp
         list(formats.read(lines(path, row)))
 
 
+def test_ragtruth_sentences_with_an_unsupported_word_are_not_attributable(tmp_path: Path) -> None:
+    path, notes = sample(tmp_path, "ragtruth"), formats.Notes()
+    sources = lines(
+        tmp_path / "source_info.jsonl",
+        {"source_id": "s1", "task_type": "Summary", "source": "ours", "source_info": POLAND},
+        {"source_id": "s2", "task_type": "QA", "source": "ours", "source_info": {"question": "?", "passages": RIVER}},
+        {"source_id": "s3", "task_type": "Data2txt", "source": "ours", "source_info": {"name": "Café", "rating": 4}},
+    )
+    (answer,) = formats.read(path, corpus=[sources], notes=notes)
+    assert sum(notes.values()) == 1  # the response that was cut short
+    assert [(one.cites, one.attributable) for one in answer.sentences] == [
+        (("s1",), True), (("s1",), False), (("s1",), True)
+    ]  # fmt: skip
+    assert (answer.passages["s1"].text, answer.attributable, answer.extra["system"]) == (POLAND, False, "gpt-4-0613")
+    texts = [passage.text for _, passage in read_passages(sources)]
+    assert texts == [POLAND, RIVER, '{"name": "Café", "rating": 4}']
+    out = tmp_path / "answers.jsonl"
+    write_atomic(out, formats.write([answer], "answers"))
+    assert [one.attributable for one in formats.read_labels(out)] == [True, False, True]
+    row = ROWS["ragtruth"][0]
+    odd = [{**row, "id": str(n), "labels": [{**row["labels"][0], **span}]} for n, span in enumerate(
+        ({"end": 99}, {"start": 26}, {"start": 40})
+    )]  # fmt: skip
+    assert messages(lines(path, *odd)) == [
+        ":1: field 'labels[0]' is 25 to 99, and the response has the characters 0 to 63",
+        ":2: field 'labels[0]': its 'text' is not the response from 26 to 40: 'hree million p'",
+        ":3: field 'labels[0]' is 40 to 40, and the response has the characters 0 to 63",
+    ]
+
+
 def test_aggrefact_labels_are_judged_and_written_as_they_were(tmp_path: Path) -> None:
     path = sample(tmp_path, "aggrefact")
     first, second = formats.read_labels(path)

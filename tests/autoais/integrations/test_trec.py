@@ -15,8 +15,10 @@ from autoais.base.io.jsonl import write_atomic
 from autoais.base.types import Attribution, Judgement, Support, Verdict
 from autoais.formats.nuggetizer import Nugget, NuggetBank, assignment_lines, read_nuggets
 from autoais.judges.lexical import LexicalJudge
+from autoais.metrics.nuggets import NUGGET_SCORES, score_assignments
 from autoais.metrics.runs import Run, qrels_lines, read_qrels, read_run, run_lines, run_of_answers
 from tests.autoais.integrations.test_scorers import ROOT, Undecided, needed
+from tests.chat_server import ChatServer
 
 IDS = ["msmarco_v2.1_doc_00_1#0_1", "msmarco_v2.1_doc_00_1#1_2", "msmarco_v2.1_doc_00_2#0_3"]
 TEXTS = ["Warsaw is the capital of Poland.", "Marie Curie moved to Paris in 1891.", "The Vistula flows north."]
@@ -160,6 +162,17 @@ def test_assignments_are_what_nuggetizer_scores(tmp_path: Path) -> None:
     assert (found.strict_vital_score, found.strict_all_score) == (0.5, pytest.approx(2 / 3))
     by_ours = autoais.score(ANSWERS[:1], questions=[banks[0].question], judge="lexical")
     assert by_ours.metrics["nugget_recall_judged"].value == found.strict_vital_score
+
+
+def test_our_scores_of_assignments_are_nuggetizers() -> None:
+    metrics = needed("nuggetizer.core.metrics", "nuggetizer")
+    kinds = [
+        (i, a) for i in ("vital", "okay", "failed") for a in ("support", "partial_support", "not_support", "failed")
+    ]
+    for seed in range(50):
+        listed = random.Random(seed).choices(kinds, k=seed % 12)
+        theirs = metrics.calculate_nugget_scores("q", [{"importance": i, "assignment": a} for i, a in listed])
+        assert score_assignments(listed) == pytest.approx({name: getattr(theirs, name) for name in NUGGET_SCORES})
 
 
 def test_partial_support_is_assigned_by_judges_that_know_it() -> None:
@@ -347,6 +360,80 @@ def test_a_workflow_of_autojudge_runs_our_judge(autojudge: ModuleType, tmp_path:
     assert done.exit_code == 0, done.output
     (board,) = (tmp_path / "out").rglob("*eval.txt")
     assert values(autojudge.Leaderboard.load(board, "ir_measures"), "autoais") == {"ours": 0.5}
+
+
+def nugget_steps() -> list[dict[str, Any]]:
+    """What a model says to the prompts of nuggets and relevance."""
+    weigh, grade = json.dumps({"labels": ["vital"]}), json.dumps({"grade": 2})
+    assign = json.dumps({"labels": ["support"]})
+    said = [["how important", weigh], ["how far the answer", assign], ["how relevant", grade]]
+    return [{"say_if": said, "say": json.dumps({"nuggets": ["Warsaw is the capital"]})}]
+
+
+@pytest.mark.filterwarnings("default")
+def test_nugget_banks_qrels_and_a_leaderboard_for_autojudge(
+    autojudge: ModuleType, tmp_path: Path, server: ChatServer
+) -> None:
+    from autojudge_base.nugget_data import NuggetBanks
+
+    from autoais.integrations.autojudge import NuggetJudge, values
+
+    url = server.script(*nugget_steps())
+    config = autojudge.LlmConfigBase(model="tiny", base_url=url, api_key="sk-test")
+    judge, texts = NuggetJudge(), str(corpus(tmp_path))
+    ours = reports(autojudge, tmp_path)
+    banks = judge.create_nuggets(ours, TOPICS, config, corpus=texts, outdir=tmp_path, depth=1)
+    assert isinstance(banks, judge.nugget_banks_type)
+    banks.verify(["q1", "q2"])
+    assert [nugget.text for nugget in banks.banks["q1"].nuggets] == ["Warsaw is the capital"]
+    first = server.log(url)[0]["body"]["messages"][0]["content"]
+    assert [text in first for text in TEXTS] == [True, False, False]  # the first of the references
+    judge.create_nuggets(ours, TOPICS, config, nugget_banks=banks, corpus=texts)
+    assert "[1] Warsaw is the capital" in server.log(url)[4]["body"]["messages"][0]["content"]
+    qrels = judge.create_qrels(ours, TOPICS, config, nugget_banks=banks, corpus=texts, filebase="x")
+    qrels.verify(["q1", "q2"])
+    assert {(row.topic_id, row.doc_id, row.grade) for row in qrels.rows} == {
+        (topic, key, 2) for topic in ("q1", "q2") for key in IDS
+    }
+    board = judge.judge(ours, TOPICS, config, banks, qrels)
+    board.verify("error", ["q1", "q2"])
+    assert values(board, "strict_vital_score") == {"ours": 1.0}
+    assert values(judge.judge(ours[:1], TOPICS, config, banks), "all_score") == {"ours": 0.5}
+    with pytest.raises(UserError, match=r"^the nugget judge has no setting 'k'; there are: depth, max_nuggets, cache"):
+        judge.create_nuggets(ours, TOPICS, config, corpus=texts, k=3)
+    with pytest.raises(UserError, match=r"^the nugget judge needs nuggets"):
+        judge.judge(ours, TOPICS, config)
+    with pytest.raises(UserError, match=r"^nuggets of the kind NuggetBanks; these should be NuggetizerNuggetBanks"):
+        judge.judge(ours, TOPICS, config, NuggetBanks())
+    with pytest.raises(UserError, match=r"^passages come from the reports; set nugget_depends_on_responses"):
+        judge.create_nuggets(None, TOPICS, config)
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_workflow_of_autojudge_makes_nuggets_and_qrels(
+    autojudge: ModuleType, tmp_path: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from autojudge_base.cli import main
+    from click.testing import CliRunner
+
+    from autoais.formats.nuggetizer import read_nuggets
+
+    page = (ROOT / "docs/handbook/reference/integrations.md").read_text("utf-8")
+    workflow = page.split("## TREC AutoJudge")[1].split("```yaml\n")[2].split("```")[0]
+    (tmp_path / "workflow.yml").write_text(workflow, "utf-8")
+    (tmp_path / "runs").mkdir()
+    write(tmp_path / "runs/ours", formats.write(ANSWERS, "trec-rag-25"))
+    rows(tmp_path / "topics.jsonl", [{"request_id": one.id, "title": one.question} for one in ANSWERS])
+    given = {"workflow": "workflow.yml", "rag-responses": "runs", "rag-topics": "topics.jsonl", "out-dir": "out"}
+    argv = ["run", "--corpus", str(corpus(tmp_path))]
+    argv += [part for name, value in given.items() for part in (f"--{name}", str(tmp_path / value))]
+    for name, value in (("OPENAI_MODEL", "tiny"), ("OPENAI_BASE_URL", server.script(*nugget_steps()))):
+        monkeypatch.setenv(name, value)
+    done = CliRunner().invoke(main, argv)
+    assert done.exit_code == 0, done.output
+    (nuggets,), (qrels,) = (list((tmp_path / "out").rglob(name)) for name in ("*nuggets.jsonl", "*qrels.txt"))
+    assert [bank.nuggets for bank in read_nuggets(nuggets)] == [(Nugget("Warsaw is the capital"),)] * 2
+    assert read_qrels(qrels) == {topic: dict.fromkeys(sorted(IDS), 2) for topic in ("q1", "q2")}
 
 
 def test_ragnarok_reads_back_what_we_write() -> None:

@@ -62,6 +62,18 @@ def test_lists_are_scored_against_aliases() -> None:
     assert qampari("Oder", [["oder"]])["qampari_f1"] == 1
 
 
+def test_a_list_after_a_chain_of_thought_begins_at_the_first_colon(tmp_path: Path, autoais: Command) -> None:
+    text = "Poland has many rivers, so the answers are: Vistula, Oder."
+    assert qampari(text, RIVERS)["qampari_prec"] == 1 / 3
+    assert qampari(text, RIVERS, cot=True)["qampari_prec"] == 1
+    assert qampari("A: B: Oder", [["b: oder"]], cot=True)["qampari_f1"] == 1
+    assert set(qampari("Vistula, Oder", RIVERS, cot=True).values()) == {0.0}  # without a colon there is no list
+    row = {"question": "Rivers?", "docs": docs("Vistula."), "output": text, "answers": RIVERS}
+    path = result_file(tmp_path, row)
+    run = autoais("score", path, "--judge", "lexical", "--alce-splitter", "sentencex", "--alce-cot", "--json")
+    assert json.loads(run.stdout)["metrics"]["qampari_prec"]["value"] == 1
+
+
 def test_items_are_cut_at_commas_and_claims_begin_with_the_question() -> None:
     assert list_items("A [1], B [2][3],C. ") == ["A [1]", "B [2][3]", "C"]
     assert strict_items("Which?", "A [1], B [2][3].\nmore") == (

@@ -179,6 +179,13 @@ def test_a_study_without_presses_is_exported(make_study: MakeStudy, tmp_path: Pa
     assert (tmp_path / "out" / "ratings.jsonl").read_bytes() == b""
 
 
+def test_only_its_owner_can_read_an_export(make_study: MakeStudy, tmp_path: Path) -> None:
+    folder = tmp_path / "export"
+    make_study().export(folder)
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
+
+
 def test_an_export_that_cannot_be_written(make_study: MakeStudy, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match="cannot be written"):

@@ -94,8 +94,8 @@ def test_a_broken_row_is_refused(items: list[Item], change: dict[str, Any], name
     assert len(message) < 600
 
 
-@pytest.mark.parametrize("name", sorted(Item.__dataclass_fields__))
-def test_every_field_is_needed(items: list[Item], name: str) -> None:
+@pytest.mark.parametrize("name", sorted(Item.__dataclass_fields__.keys() - {"span_f1"}))
+def test_every_field_but_the_f1_of_spans_is_needed(items: list[Item], name: str) -> None:
     row = items[0].to_row()
     del row[name]
     with pytest.raises(FormatError, match=f"'{name}' is missing"):

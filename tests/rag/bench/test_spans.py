@@ -7,7 +7,7 @@ import pytest
 
 from autoais.base.io.jsonl import dumps
 from rag.base.errors import FormatError
-from rag.bench import read_benchmark, run_benchmark
+from rag.bench import compare_runs, read_benchmark, run_benchmark
 from rag.bench.question_files import read_bench_questions
 
 TEXT = "Warsaw is the capital of Poland. It lies on the Vistula."
@@ -48,6 +48,10 @@ def test_marked_words_of_given_passages_are_compared_with_what_is_cited(tmp_path
     assert whole["metrics"]["span_recall"]["value"] == 1
     assert (whole["spans"]["questions"], whole["spans"]["texts"], whole["spans"]["left_out"]) == (2, 2, 0)
     assert [question.spans for question in run.questions()] == [{"x": ((0, 32),)}, {}]
+    (group,) = compare_runs(run.folder)["groups"]
+    f1 = group["metrics"]["span_f1_averaged"]
+    assert f1["values"]["first-passage"] == pytest.approx(whole["metrics"]["span_f1_averaged"]["value"], abs=1e-6)
+    assert f1["values"]["first-passage"] < f1["values"]["extractive"] == 1
 
 
 def test_evidence_is_located_in_the_passages_of_its_document(tmp_path: Path) -> None:

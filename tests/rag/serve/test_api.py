@@ -162,6 +162,26 @@ def test_a_judgement(client: TestClient) -> None:
     assert (none["verdict"], none["reason"]) == ("not_attributable", "nothing was cited")
 
 
+def test_spans_have_offsets_for_javascript(tmp_path: Path) -> None:
+    text = "🔔 The bell rings at noon. 🔔 It weighs two tons."
+    (tmp_path / "bell.jsonl").write_text(json.dumps({"docid": "b#1", "title": "Bell", "text": text}) + "\n", "utf-8")
+    bells = build_index(tmp_path / "bell.jsonl", tmp_path / "bell.index")
+    with TestClient(create_app(Service({"bells": bells}, ["extractive"])), base_url="http://localhost:8000") as client:
+        row = told(client.post("/v1/ask", json={"question": "How much does the bell weigh?"}))
+        judged = told(
+            client.post("/v1/judge", json={"claim": "The bell weighs two tons.", "evidence": [{"text": text}]})
+        )
+    AnswerResponse.model_validate(row, strict=False)
+    JudgeResponse.model_validate(judged, strict=False)
+    spans = [(row["answer"], sentence, sentence["text"]) for sentence in row["sentences"]]
+    spans += [(text, one, one["quote"]) for sentence in row["sentences"] for one in sentence["citations"]]
+    spans += [(text, one, text[one["start"] : one["end"]]) for one in judged["evidence"]]
+    assert any(one["start_utf16"] > one["start"] for _, one, _ in spans)
+    for whole, one, words in spans:
+        units = whole.encode("utf-16-le")
+        assert units[2 * one["start_utf16"] : 2 * one["end_utf16"]].decode("utf-16-le") == words
+
+
 def test_an_answer_of_others_gets_citations(client: TestClient) -> None:
     answer = "The Aller bridge opened in 1931 [7]. It is painted green and gold."
     row = told(client.post("/v1/attribute", json={"question": QUESTION, "answer": answer}))
@@ -188,6 +208,7 @@ def test_what_is_served_is_listed(client: TestClient) -> None:
         ("ask", {"question": "x" * 2001}, 400, "UsageError", "2,001 characters"),
         ("ask", {"question": "Why?", "indx": "town"}, 422, "UsageError", "no field 'indx', did you mean 'index'?"),
         ("ask", {"qestion": "Why?"}, 422, "UsageError", "no field 'qestion', did you mean 'question'?"),
+        ("ask", {"query": "Why?"}, 422, "UsageError", "no field 'query', did you mean 'question'?"),
         ("ask", {"question": "Why?", "zz": 1}, 422, "UsageError", "no field 'zz'; there are: question, id, index, "),
         ("judge", {"claim": "c", "evidence": [{"txt": "e"}]}, 422, "UsageError", "did you mean 'text'?"),
         ("ask", {"question": "Why?", "index": "../../etc"}, 404, "NotFoundError", "no index called"),
@@ -355,7 +376,7 @@ def test_hits_and_checksum_are_of_the_same_index(index: Index, tmp_path: Path, m
 def test_the_api_describes_itself(client: TestClient) -> None:
     schema = told(client.get("/openapi.json"))
     assert schema["openapi"].startswith("3.1")
-    names = ("search", "statistics", "ask", "judge", "attribute", "indexes")
+    names = ("search", "statistics", "ask", "judge", "attribute", "indexes", "documents", "documents/{name}")
     spoken = ("chat/completions", "responses", "models", "models/{model}")
     assert set(schema["paths"]) == {f"/v1/{name}" for name in (*names, *spoken)}
     ask = schema["paths"]["/v1/ask"]["post"]["responses"]
@@ -505,6 +526,8 @@ def test_too_many_wrong_keys(index: Index) -> None:
     assert statuses == [401] * 20 + [429]
     right = client.get("/v1/indexes", headers={"Authorization": f"Bearer {KEY}"})
     assert right.status_code == 200  # others behind the same proxy go on
+    signed_in = client.post("/sign-in", data={"key": KEY, "next": "/"}, follow_redirects=False)
+    assert signed_in.status_code == 303
 
 
 def test_wrong_keys_are_counted_for_pages_too(index: Index) -> None:

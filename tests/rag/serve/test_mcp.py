@@ -3,12 +3,14 @@
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 import urllib.error
 import urllib.request
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
@@ -120,6 +122,7 @@ def test_ask(service: Service, index: Index) -> None:
     for one in cited:
         assert texts[one["passage"]][one["start"] : one["end"]] == one["quote"]
         assert f"[{one['rank']}]" in content["answer"]
+        assert (one["start_utf16"], one["end_utf16"]) == (one["start"], one["end"])  # all texts are plain
     text, *links = found.content
     assert text.text.startswith(f"> {answer.headline}\n> \n> {str(answer).splitlines()[0]}")
     assert {link.uri for link in links} == {passage_uri("town", one["passage"]) for one in cited}
@@ -168,9 +171,15 @@ def test_what_tools_return_fits_their_schemas(service: Service) -> None:
         ("search", {"query": "the"}, "only stop words"),
         ("search", {"query": "x", "index": "no"}, "no index called 'no'; there are: town, gate"),
         ("search", {"query": "x", "k": 1000}, "k should be from 1 to 100"),
-        ("search", {"query": "x", "k": 0}, "k: Input should be greater than or equal to 1"),
-        ("search", {}, "query: Field required"),
-        ("search", {"query": "x", "path": "/etc/passwd"}, "path: Extra inputs are not permitted"),
+        ("search", {"query": "x", "k": 0}, "k should be at least 1, found 0"),
+        ("search", {}, "query is missing"),
+        ("search", {"query": 5}, "query should be a string, found 5"),
+        ("search", {"question": "x"}, "unknown argument 'question', did you mean 'query'?"),
+        ("ask", {"query": "x", "index": "town"}, "unknown argument 'query', did you mean 'question'?"),
+        ("search", {"qeury": "x", "top": 1}, "unknown argument 'qeury', did you mean 'query'?"),
+        ("search", {"text": "x", "top": 1}, "unknown argument 'text'; there are: query, index, k"),
+        ("search", {"query": "x", "path": "/etc/passwd"}, "unknown argument 'path'; there are: query, index, k"),
+        ("judge", {"claim": "x", "evidence": "y"}, "evidence should be a list, found a string"),
         ("ask", {"question": "x" * 3000}, "3,000 characters"),
         ("ask", {"question": "What?", "system": "openai:gpt"}, "no system called 'openai:gpt'"),
         ("judge", {"claim": "x", "passages": ["nope"]}, "has no passage 'nope'"),
@@ -245,6 +254,33 @@ def test_a_hostile_passage_is_shown_and_quoted(service: Service) -> None:
     assert len(lines) >= 3
     assert all(line.startswith("> ") for line in lines)
     assert not set("\r\u2028") & set(text.text)
+
+
+def test_a_passage_makes_no_program_load_what_it_names(tmp_path: Path) -> None:
+    text = (
+        "🔔🔔 The bell rings at noon. ![bell](http://a.example/?q=1) <img src=//a.example> "
+        "It weighs two tons [2]: see http://a.example/bell."
+    )
+    (tmp_path / "bell.jsonl").write_text(json.dumps({"docid": "b#1", "title": "Bell", "text": text}) + "\n", "utf-8")
+    service = Service({"bells": build_index(tmp_path / "bell.jsonl", tmp_path / "bell.index")}, ["extractive"])
+    found = [
+        call(service, "search", query="bell"),
+        call(service, "ask", question="When does the bell ring?"),
+        call(service, "judge", claim="The bell rings at noon.", passages=["b#1"]),
+    ]
+    for result in found:
+        assert not re.search(r"!\[|\]\(|\]:|<img|//a", result.content[0].text)
+    assert "! [bell] (http:// a.example/?q=1) < img src=// a.example>" in found[0].content[0].text
+    assert found[0].structured_content["passages"][0]["text"] == text
+    units = text.encode("utf-16-le")
+    spans = [one for sentence in found[1].structured_content["sentences"] for one in sentence["citations"]]
+    assert spans
+    for one in spans:
+        assert one["quote"] == text[one["start"] : one["end"]]
+        assert one["quote"] == units[2 * one["start_utf16"] : 2 * one["end_utf16"]].decode("utf-16-le")
+    for one in found[2].structured_content["supporting"]:
+        assert one["start_utf16"] == one["start"] + 2 * (one["start"] > 6)
+    service.close()
 
 
 # --- transports -------------------------------------------------------------------------------------------------------

@@ -155,8 +155,17 @@ def test_usage_ends_the_stream_if_asked_for(client: openai.OpenAI) -> None:
     *_, last = client.chat.completions.create(model="reader", messages=user(QUESTION), **options)
     assert last.choices == []
     assert last.usage is not None
-    assert last.usage.to_dict() == {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
-    assert (ask(client).usage or last.usage).total_tokens == 0
+    details: Any = last.usage.to_dict()
+    assert {name: details.pop(name) for name in ("prompt_tokens", "completion_tokens", "total_tokens")} == {
+        "prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0
+    }  # fmt: skip
+    assert details == {
+        "prompt_tokens_details": {"audio_tokens": 0, "cached_tokens": 0},
+        "completion_tokens_details": {
+            "accepted_prediction_tokens": 0, "audio_tokens": 0, "reasoning_tokens": 0, "rejected_prediction_tokens": 0
+        },
+    }  # fmt: skip
+    assert ask(client).usage == last.usage
 
 
 def test_links_are_for_programs_that_drop_annotations(client: openai.OpenAI, address: str) -> None:
@@ -174,6 +183,50 @@ def test_links_are_for_programs_that_drop_annotations(client: openai.OpenAI, add
     options: dict[str, Any] = {"stream": True, "extra_body": {"cite": "links"}}
     found = joined(list(client.chat.completions.create(model="reader", messages=user(QUESTION), **options)))
     assert found["message"]["content"] == text
+
+
+def test_footnotes_list_the_sources_with_their_quotes(client: openai.OpenAI, address: str) -> None:
+    asked: dict[str, Any] = {"extra_body": {"cite": "footnotes"}}
+    message = ask(client, **asked).choices[0].message
+    text, annotations = message.content or "", message.annotations or []
+    assert "1931[^1]." in text
+    note = re.search(
+        r"\n\n\[\^1\]: \[The Aller bridge, History\]\(([^)]+)\): “(The Aller bridge opened in 1931\.)", text
+    )
+    assert note
+    assert note[1].startswith(f"{address}/p/town/")
+    first = annotations[0].url_citation
+    assert text[first.start_index : first.end_index] == "[^1]"
+    found = joined(list(client.chat.completions.create(model="reader", messages=user(QUESTION), stream=True, **asked)))
+    assert found["message"]["content"] == text
+    response: Any = client.responses.create(model="reader", input=QUESTION, **asked)
+    assert response.output_text == text
+    messages: list[Any] = [*user(QUESTION), {"role": "assistant", "content": text}, *user("And when was it repaired?")]
+    again = client.chat.completions.create(model="reader", messages=messages, **asked)
+    assert "1987" in (again.choices[0].message.content or "")
+
+
+def test_open_webui_gets_the_quotes_of_its_cards(client: openai.OpenAI, address: str) -> None:
+    asked: dict[str, Any] = {"model": "reader", "messages": user(QUESTION), "extra_body": {"cite": "open-webui"}}
+    whole: Any = client.chat.completions.create(**asked).to_dict()
+    message, (card,) = whole["choices"][0]["message"], whole["sources"]
+    assert message["annotations"] == []
+    assert message["content"] == ask(client).choices[0].message.content
+    assert card["source"]["name"] == card["metadata"][0]["name"] == "The Aller bridge, History"
+    assert card["source"]["url"].startswith(f"{address}/p/town/")
+    assert card["document"][0].startswith("The Aller bridge opened in 1931.")
+    chunks: list[Any] = [chunk.to_dict() for chunk in client.chat.completions.create(**asked, stream=True)]
+    assert [one["event"] for one in chunks if "event" in one] == [{"type": "source", "data": card}]
+    assert not any("annotations" in choice["delta"] for one in chunks for choice in one["choices"])
+    with client.chat.completions.stream(**asked) as stream:
+        assert stream.get_final_completion().choices[0].message.content == message["content"]
+
+
+def test_offsets_and_quotes_are_for_every_language(client: openai.OpenAI) -> None:
+    (first, *_) = ask(client).choices[0].message.annotations or []
+    told: Any = first.url_citation.to_dict()
+    assert (told["start_utf16"], told["end_utf16"]) == (told["start_index"], told["end_index"])
+    assert told["quotes"][0].startswith("The Aller bridge opened in 1931.")
 
 
 def test_an_abstention_is_a_clear_text_and_a_field(client: openai.OpenAI) -> None:
@@ -202,35 +255,81 @@ def test_earlier_turns_are_the_history(client: openai.OpenAI) -> None:
     assert "1987" in (completion.choices[0].message.content or "")
 
 
-def test_what_programs_always_send_is_ignored(client: openai.OpenAI) -> None:
-    completion = ask(
-        client,
-        temperature=0.7,
-        top_p=0.9,
-        max_tokens=5,
-        max_completion_tokens=5,
-        stop=["bridge"],
-        seed=1,
-        n=1,
-        user="somebody",
-        presence_penalty=1,
-        logit_bias={"1": 1},
-        tools=[],
-        response_format={"type": "text"},
-        extra_body={"chat_id": "x", "features": {"web_search": False}},
+FUNCTION = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
+
+
+def test_what_programs_always_send_is_ignored_and_named(client: openai.OpenAI) -> None:
+    options: dict[str, Any] = {
+        "temperature": 0.7,
+        "top_p": 0.9,
+        "max_tokens": 5,
+        "max_completion_tokens": 5,
+        "stop": ["bridge"],
+        "seed": 1,
+        "n": 1,
+        "user": "somebody",
+        "presence_penalty": 1,
+        "logit_bias": {"1": 1},
+        "frequency_penalty": 0,
+        "logprobs": False,
+        "parallel_tool_calls": True,
+        "tools": FUNCTION,
+        "tool_choice": "none",
+        "response_format": {"type": "text"},
+        "stream_options": None,
+        "metadata": {},
+        "extra_body": {"chat_id": "x", "features": {"web_search": False}, "stop": None, "a\r\nSet-Cookie": "x"},
+    }
+    ignored = (
+        "chat_id, features, frequency_penalty, logit_bias, max_completion_tokens, max_tokens, parallel_tool_calls, "
+        "presence_penalty, seed, temperature, tools, top_p, user"
     )
-    assert completion.choices[0].message.content == ask(client).choices[0].message.content
+    for stream in (False, True):
+        raw = client.chat.completions.with_raw_response.create(
+            model="reader", messages=user(QUESTION), stream=stream, **options
+        )
+        assert raw.headers["X-Ignored-Parameters"] == ignored
+    assert ask(client, **options).choices[0].message.content == ask(client).choices[0].message.content
+    plain = client.chat.completions.with_raw_response.create(
+        model="reader", messages=user(QUESTION), n=1, tool_choice="auto", logprobs=False, stop=None
+    )
+    assert "X-Ignored-Parameters" not in plain.headers
+    response = client.responses.with_raw_response.create(
+        model="reader",
+        input=QUESTION,
+        instructions="Be brief.",
+        tools=[{"type": "web_search"}],
+        tool_choice="auto",
+        store=True,
+        include=["message.output_text.logprobs"],
+        reasoning={"effort": "low"},
+        text={"format": {"type": "text"}, "verbosity": "low"},
+        truncation="auto",
+        background=False,
+    )
+    assert response.headers["X-Ignored-Parameters"] == "include, instructions, reasoning, store, tools, truncation"
 
 
 @pytest.mark.parametrize(
     ("options", "param", "says"),
     [
         ({"n": 2}, "n", "should be 1"),
-        ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools", "calls no tools"),
-        ({"response_format": {"type": "json_object"}}, "response_format", "never JSON"),
+        ({"tools": FUNCTION, "tool_choice": "required"}, "tool_choice", "calls no tools"),
+        (
+            {"tools": FUNCTION, "tool_choice": {"type": "function", "function": {"name": "f"}}},
+            "tool_choice",
+            "should be none or auto",
+        ),
+        ({"functions": [{"name": "f"}], "function_call": {"name": "f"}}, "function_call", "calls no tools"),
+        ({"response_format": {"type": "json_object"}}, "response_format", "POST /v1/ask returns the answer"),
+        (
+            {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}}}},
+            "response_format",
+            "JSON has no place for citations",
+        ),
         ({"logprobs": True}, "logprobs", "no log probabilities"),
         ({"modalities": ["audio"]}, "modalities", "only text"),
-        ({"extra_body": {"cite": "no"}}, "cite", "'markers' or 'links'"),
+        ({"extra_body": {"cite": "no"}}, "cite", "'footnotes' or 'open-webui'"),
         ({"messages": []}, "messages", "at least 1 item"),
         ({"messages": [{"role": "system", "content": "x"}]}, "messages", "no user message"),
         ({"messages": [{"role": "tool", "content": "x", "tool_call_id": "y"}]}, "messages[0].role", "found 'tool'"),
@@ -344,7 +443,7 @@ def test_responses_take_items_and_earlier_turns(client: openai.OpenAI) -> None:
 @pytest.mark.parametrize(
     ("options", "param"),
     [
-        ({"tools": [{"type": "web_search"}]}, "tools"),
+        ({"tools": [{"type": "web_search"}], "tool_choice": "required"}, "tool_choice"),
         ({"previous_response_id": "resp_1"}, "previous_response_id"),
         ({"background": True}, "background"),
         ({"text": {"format": {"type": "json_object"}}}, "text.format"),
@@ -372,6 +471,31 @@ def test_models_are_systems_and_systems_over_an_index(client: openai.OpenAI) -> 
     assert client.models.retrieve("reader@town") == models[1]
     with pytest.raises(openai.NotFoundError, match="no model 'nope'"):
         client.models.retrieve("nope")
+
+
+def test_errors_of_keys_and_rates_are_those_of_openai(folder: Path) -> None:
+    key = "a-key-of-more-than-20-characters"
+    with running(folder, "--rate", "2", RAG_SERVER_KEY=key) as server:
+
+        def client(key: str) -> openai.OpenAI:
+            return openai.OpenAI(base_url=f"{server.url}/v1", api_key=key, max_retries=0)
+
+        with client("wrong") as wrong, pytest.raises(openai.AuthenticationError) as refused:
+            wrong.models.list()
+        told = refused.value
+        assert (told.code, told.type, told.param) == ("invalid_api_key", "invalid_request_error", None)
+        assert told.response.headers["WWW-Authenticate"] == "Bearer"
+        with client(key) as right:
+            right.models.list()
+            ask(right)
+            with pytest.raises(openai.RateLimitError) as limited:
+                ask(right)
+        assert (limited.value.code, limited.value.type, limited.value.param) == (
+            "rate_limit_exceeded",
+            "requests",
+            None,
+        )
+        assert int(limited.value.response.headers["Retry-After"]) > 0
 
 
 # --- without a process ---------------------------------------------------------------------------------------------
@@ -427,7 +551,7 @@ def test_the_tokens_of_a_language_model_are_counted(scripted: Scripted) -> None:
     scripted.go.set()
     scripted.answers = [answer("x", trace={"tokens": {"read": 70, "written": 8}})] * 2
     chat = browser(scripted).post("/v1/chat/completions", json={"model": "reader", "messages": user("x")}).json()
-    assert chat["usage"] == {"prompt_tokens": 70, "completion_tokens": 8, "total_tokens": 78}
+    assert [chat["usage"][f"{name}_tokens"] for name in ("prompt", "completion", "total")] == [70, 8, 78]
     response = browser(scripted).post("/v1/responses", json={"model": "reader", "input": "x"}).json()
     assert [response["usage"][f"{name}_tokens"] for name in ("input", "output", "total")] == [70, 8, 78]
 
@@ -448,7 +572,7 @@ def test_a_language_models_markers_are_numbered_by_first_appearance_streamed_or_
         service.close()
     message = whole["choices"][0]["message"]
     assert message["content"] == "The bridge opened in 1931 [1]. It was repaired [2]."
-    assert whole["usage"] == {"prompt_tokens": 7, "completion_tokens": 2, "total_tokens": 9}
+    assert [whole["usage"][f"{name}_tokens"] for name in ("prompt", "completion", "total")] == [7, 2, 9]
     chunks = [
         ChatCompletionChunk.model_validate_json(line.removeprefix("data: "))
         for line in streamed.split("\n\n")
@@ -470,7 +594,7 @@ def cited(text: str, *ends: int) -> Answer:
     return Answer(Question("q1", "?"), text, tuple(sentences), (Hit(passage, 1.0),), "test")
 
 
-@pytest.mark.parametrize("cite", ["markers", "links"])
+@pytest.mark.parametrize("cite", ["markers", "links", "footnotes"])
 @pytest.mark.parametrize("path", ["chat/completions", "responses"])
 def test_a_sentence_is_sent_before_the_next_is_written(scripted: Scripted, path: str, cite: str) -> None:
     text = "It opened in 1931. It was repaired in 1987."
@@ -534,7 +658,7 @@ def growing(folder: Path) -> Iterator[tuple[Growing, openai.OpenAI]]:
     service.close()
 
 
-@pytest.mark.parametrize("cite", ["markers", "links"])
+@pytest.mark.parametrize("cite", ["markers", "links", "footnotes"])
 @given(answer=answers(), stops=st.lists(st.integers(0, 3), max_size=3))
 def test_a_streamed_completion_of_any_answer_is_that_without_streaming(
     growing: tuple[Growing, openai.OpenAI], cite: str, answer: Answer, stops: list[int]
@@ -561,7 +685,7 @@ def test_a_streamed_completion_of_any_answer_is_that_without_streaming(
     assert streamed["finish_reason"] == told["finish_reason"]
 
 
-@pytest.mark.parametrize("cite", ["markers", "links"])
+@pytest.mark.parametrize("cite", ["markers", "links", "footnotes"])
 @given(answer=answers(), stops=st.lists(st.integers(0, 3), max_size=3))
 def test_a_streamed_response_of_any_answer_is_that_without_streaming(
     growing: tuple[Growing, openai.OpenAI], cite: str, answer: Answer, stops: list[int]
@@ -611,6 +735,8 @@ def test_a_short_answer_comes_first_unless_the_text_has_begun(
     [
         ("in 1931\n\nThe bridge opened in 1931 [1].", "in 1931"),
         ("**in 1931**\n\nIt opened in 1931 [[1]](http://x/p#1).\n\nSources:\n\n1. [Aller](http://x/p)", "in 1931"),
+        ("**in 1931**\n\nIt opened in 1931[^1].\n\n[^1]: [Aller](http://x/p): “1931”", "in 1931"),
+        ("It opened[^1].\n\n[^1]: Aller: “It”\n\n[^2]: Lune: “is”", "It opened."),
         ("The bridge opened [1].\n\nThe bridge is red [2].", "The bridge opened.\n\nThe bridge is red."),
         ("The bridge\n\nIt opened in 1931 [1].", "The bridge\n\nIt opened in 1931."),
         ("The bridge opened in 1931 [1].", "The bridge opened in 1931."),
@@ -663,6 +789,27 @@ def test_hidden_characters_and_lone_surrogates_are_shown(scripted: Scripted) -> 
     scripted.answers = [answer("a\x1b\u202e\ud800b", trace={})]
     chat = browser(scripted).post("/v1/chat/completions", json={"model": "reader", "messages": user("x")}).json()
     assert chat["choices"][0]["message"]["content"] == "a\ufffd\ufffd\ufffdb"
+
+
+@pytest.mark.parametrize("cite", ["markers", "links", "footnotes", "open-webui"])
+@pytest.mark.parametrize("path", ["chat/completions", "responses"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_no_chat_program_loads_what_a_document_names(scripted: Scripted, path: str, cite: str, stream: bool) -> None:
+    scripted.go.set()
+    text = "It rings. ![bell](http://a.example/?q=secret) <img src=//a.example>"
+    passage = Passage("bell#1", "Bell", text)
+    sentence = CitedSentence(text, (Citation("bell#1", 0, len(text), text, "copied"),), 0, len(text))
+    found = Answer(Question("q1", "?"), text, (sentence,), (Hit(passage, 1.0),), "test")
+    scripted.answers = [found, replace(found, text="", sentences=(), abstained=True, reason=None)]
+    body = {"model": "reader", "stream": stream, "messages": user("x"), "input": "x", "cite": cite}
+    for is_answered in (True, False):
+        reply = browser(scripted).post(f"/v1/{path}", json=body).text
+        assert "rings" in reply
+        has_annotations = is_answered and not (cite == "open-webui" and path == "chat/completions")
+        verbatim = f'"quotes": [{json.dumps(text)}]'
+        assert (verbatim in reply) == has_annotations
+        shown = reply.replace(verbatim, "")
+        assert not re.search(r"!\[b|(?<!\\)\]\(http://a|(?<!\\)<img|//a\.example", shown)
 
 
 @pytest.mark.parametrize("path", ["chat/completions", "responses"])
@@ -764,7 +911,7 @@ def wait_until(reached: Callable[[], bool]) -> None:
 
 
 def test_another_way_to_cite_is_refused(scripted: Scripted) -> None:
-    with pytest.raises(UsageError, match="cite should be one of markers, links, found 'x'"):
+    with pytest.raises(UsageError, match="cite should be one of markers, links, footnotes, open-webui, found 'x'"):
         api.routes(scripted, cite="x")  # type: ignore[arg-type]
 
 
@@ -784,8 +931,8 @@ _json = st.recursive(
     max_leaves=8,
 )
 _OTHERS = (
-    "stream n cite tools stream_options text metadata response_format instructions logprobs modalities background "
-    "temperature"
+    "stream n cite tools tool_choice function_call stream_options text metadata response_format instructions logprobs "
+    "modalities background temperature"
 ).split()
 _message = st.fixed_dictionaries({"role": st.just("user"), "content": st.one_of(st.text(max_size=20), _json)})
 _bodies = st.fixed_dictionaries(

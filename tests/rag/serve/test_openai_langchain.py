@@ -55,3 +55,23 @@ def test_chat_completions_are_read_streamed_or_not(address: str) -> None:
     assert whole.response_metadata["finish_reason"] == "stop"
     pieces = [chunk.content for chunk in model(address, stream_usage=True).stream(QUESTION)]
     assert "".join(pieces) == whole.content
+
+
+def test_chat_completions_have_their_sources_in_the_text(address: str) -> None:
+    chat = model(address, extra_body={"cite": "footnotes"})
+    whole = chat.invoke(QUESTION)
+    assert "opened in 1931[^1]." in whole.content
+    assert f"\n\n[^1]: [The Aller bridge, History]({address}/p/town/" in whole.content
+    assert "“The Aller bridge opened in 1931.”" in whole.content
+    assert "".join(chunk.content for chunk in chat.stream(QUESTION)) == whole.content
+    assert whole.response_metadata["token_usage"]["completion_tokens_details"]["reasoning_tokens"] == 0
+
+
+def test_a_model_with_tools_answers(address: str) -> None:
+    def add(one: int, other: int) -> int:
+        """Add."""
+        return one + other
+
+    message = model(address).bind_tools([add]).invoke(QUESTION)
+    assert "1931" in message.content
+    assert message.tool_calls == []

@@ -432,7 +432,14 @@ def test_two_systems_stand_side_by_side_with_what_they_took(client: TestClient) 
 
 @pytest.mark.parametrize(
     ("name", "holds"),
-    [("markdown", "[^1]"), ("html", "<mark>"), ("json", '"urls"'), ("bibtex", "@misc{"), ("csl", '"title"')],
+    [
+        ("markdown", f"# {QUESTION}\n\n**1931**\n\nThe Aller bridge opened in 1931[^1]."),
+        ("html", f'<h1 dir="auto">{QUESTION}</h1>\n<p dir="auto"><strong class="short">1931</strong>'),
+        ("html", "<mark>"),
+        ("json", '"urls"'),
+        ("bibtex", "@misc{"),
+        ("csl", '"title"'),
+    ],
 )
 def test_an_answer_is_exported(client: TestClient, name: str, holds: str) -> None:
     reply = client.get(f"/export/{name}", params={"q": QUESTION, "index": "town", "system": "reader"})

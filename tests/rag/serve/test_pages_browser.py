@@ -364,18 +364,6 @@ def test_two_systems_are_compared(browse: Open) -> None:
     expect(page.locator(".sides .passage.shown")).to_have_count(2)
 
 
-def test_documents_are_added_with_progress(browse: Open, tmp_path: Path) -> None:
-    (tmp_path / "mill.md").write_text("# The mill\n\nThe mill of Oldenby was built by Karl Lind in 1820.\n", "utf-8")
-    (tmp_path / "bad.pdf").write_bytes(b"%PDF-1.7")
-    page = browse("/documents")
-    page.locator("input[type=file]").set_input_files([tmp_path / "mill.md", tmp_path / "bad.pdf"])
-    page.get_by_role("button", name="Add to town").click()
-    expect(page.locator(".report")).to_contain_text("1 of 2 files added", timeout=20_000)
-    expect(page.locator(".files")).to_contain_text("✗ not added bad.pdf")
-    page.goto(page.url.replace("/documents", "/?q=Who built the mill of Oldenby?&index=town"))
-    expect(page.locator(".turn")).to_contain_text("Karl Lind")
-
-
 def test_hostile_passages_stay_text(browse: Open) -> None:
     page = browse("/?index=evil&system=extractive&q=When did the <img src=x onerror=alert(5)> bridge of Evil open?")
     expect(page.locator(".summary .verdict").first).to_be_visible()

@@ -190,6 +190,17 @@ def test_broken_requests_do_not_break_the_server(server: Running) -> None:
 
 
 @pytest.mark.slow
+def test_a_request_with_two_lengths_is_refused(server: Running) -> None:
+    smuggled = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    lines = b"POST /v1/ask HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as one:
+        one.sendall(lines + b"0\r\n\r\n" + smuggled)
+        found = b"".join(iter(lambda: one.recv(65536), b""))  # until the server closes
+    assert found.startswith(b"HTTP/1.1 400 ")
+    assert b"may not have both Content-Length and Transfer-Encoding" in found
+    assert found.count(b"HTTP/1.1 ") == 1
+
+
 def test_what_runs_is_finished_before_the_end(folder: Path) -> None:
     with running(folder, "--system", "slow", "--workers", "2", before=SLOW_SYSTEM) as server:
         found: list[tuple[int, bytes]] = []
@@ -326,6 +337,7 @@ def test_questions_and_keys_are_not_logged(folder: Path, tmp_path: Path) -> None
         (["--base-url", "http://["], ["base URL 'http://['"]),
         (["--key-file", "nowhere"], ["nowhere", "cannot be read"]),
         (["--cors", "x"], ["origin 'x'"]),
+        (["--cite", "x"], ["--cite should be one of markers, links, footnotes, open-webui, found 'x'"]),
         (["--allow-uploads", "other"], ["other"]),
         (
             ["--host", "256.1.1.1", "--base-url", "http://x", "--allow-anonymous"],

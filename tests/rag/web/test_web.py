@@ -134,6 +134,12 @@ def test_only_known_hosts_are_answered(client: TestClient, host: str, status: in
     assert (found.status_code, found.text) == (status, "hello" if status == 200 else f"not {host}")
 
 
+def test_a_request_with_two_lengths_is_refused(client: TestClient) -> None:
+    found = client.post("/body", content=b"x", headers={"Transfer-Encoding": "chunked", "Content-Length": "1"})
+    assert (found.status_code, found.headers["connection"]) == (400, "close")
+    assert found.headers["x-frame-options"] == "DENY"
+
+
 def test_a_body_is_limited_by_its_length_and_by_what_comes(client: TestClient) -> None:
     def chunks() -> Iterator[bytes]:
         for _ in range(20):

@@ -33,7 +33,7 @@ def test_an_answer_is_printed_in_each_format(rag: Command, shelf: Path) -> None:
 def test_an_abstention_is_printed_too_and_the_exit_code_tells(rag: Command, shelf: Path) -> None:
     result = rag("ask", "When was Curie born?", "--index", shelf, "--min-confidence", "1", "--to", "markdown")
     assert result.returncode == 1
-    assert result.stdout.startswith("The sources do not answer this question")
+    assert result.stdout.startswith("# When was Curie born?\n\nThe sources do not answer this question")
 
 
 @pytest.mark.parametrize(

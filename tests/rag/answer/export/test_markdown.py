@@ -5,11 +5,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from selectolax.lexbor import LexborHTMLParser
 
-from rag.answer.export.escaping import one_line, visible
+from rag.answer.export.escaping import inert, one_line, visible
 from rag.answer.export.html import to_html
-from rag.answer.export.markdown import to_markdown, with_links
+from rag.answer.export.markdown import to_markdown, with_footnotes, with_links
 from rag.answer.export.openai import response_annotations
 from rag.answer.export.rendering import short_answer_line, with_markers
 from rag.answer.export.sources import Link, abstention_notice, list_sources, merge_spans
@@ -40,6 +41,7 @@ def tags(page: LexborHTMLParser) -> set[str]:
 
 def test_footnotes_have_title_page_address_and_quotes() -> None:
     assert to_markdown(BRIDGE, link) == (
+        "# Who built the bridge?\n\n"
         "Nora Finch built it in 1911[^1]. The river is long[^2][^1]. It may rain.\n"
         "\n[^1]: [Arlen, History](http://127.0.0.1:8000/p/shelf/town%231?mark=0-19,20-48), page 3: "
         "“Arlen has a bridge.” … “Nora Finch built it in 1911.”\n"
@@ -60,7 +62,28 @@ def test_links_have_a_list_of_sources_and_places_that_point_at_them() -> None:
     assert [rendered.text[one.start : one.end] for one in rendered.places] == [
         f"[[1]]{built}", f"[[2]]{river}", f"[[1]]{bridge}"
     ]  # fmt: skip
-    assert to_markdown(BRIDGE, link, "links") == f"{rendered.text}\n"
+    assert to_markdown(BRIDGE, link, "links") == f"# Who built the bridge?\n\n{rendered.text}\n"
+
+
+def test_footnotes_have_places_and_what_each_sentence_cites() -> None:
+    rendered = with_footnotes(BRIDGE, link)
+    assert to_markdown(BRIDGE, link) == f"# Who built the bridge?\n\n{rendered.text}\n"
+    assert [(rendered.text[one.start : one.end], one.quotes) for one in rendered.places] == [
+        ("[^1]", ["Nora Finch built it in 1911."]),
+        ("[^2]", ["The river is long."]),
+        ("[^1]", ["Arlen has a bridge."]),
+    ]
+    assert with_footnotes(BRIDGE, link, sources=False).text == rendered.text.partition("\n\n[^1]: ")[0]
+
+
+@given(st.text(max_size=20))
+def test_a_file_begins_with_the_question(question: str) -> None:
+    answer = replace(BRIDGE, question=Question("q1", question))
+    for style in ("footnotes", "links"):
+        page = shown(to_markdown(answer, link, style))
+        heading = "".join(node.text() for node in page.css("h1"))
+        assert joined(heading) == joined(one_line(question))
+        assert len(page.css("h1")) == bool(one_line(question))
 
 
 @pytest.mark.parametrize(
@@ -82,6 +105,7 @@ def test_a_certain_short_answer_begins_every_form(short: str | None, share: floa
         assert '<strong class="short">' not in page
         return
     assert plain == f"{line}\n\n{BRIDGE}"
+    markdown = markdown.removeprefix("# Who built the bridge?\n\n")
     assert markdown.startswith("**" + line.replace("*", "\\*") + "**\n\nNora Finch built it in 1911[^1].")
     assert f'<strong class="short">{line}</strong></p>\n<div' in page
     assert [one.start for one in with_markers(answer, link).places] == [
@@ -104,7 +128,7 @@ def test_an_abstention_is_a_sentence() -> None:
         "The sources do not answer this question: nothing is near enough. "
         "The closest passage, “Arlen, History”, says: “Arlen has a bridge.”"
     )
-    assert (with_links(ABSTAINED).text, to_markdown(ABSTAINED)) == (says, f"{says}\n\n".removesuffix("\n"))
+    assert (with_links(ABSTAINED).text, to_markdown(ABSTAINED)) == (says, f"# Who sings?\n\n{says}\n")
 
 
 @pytest.mark.parametrize(
@@ -156,7 +180,7 @@ def test_markup_in_answers_titles_and_quotes_is_shown_as_text() -> None:
     answer = build(f"{HOSTILE} end.", [(f"{HOSTILE} end.", [cite(passage, passage.text)])], [passage])
     for written in (with_links(answer, link).text, to_markdown(answer, link)):
         page = shown(written)
-        assert tags(page) <= {"p", "a", "ol", "li"}
+        assert tags(page) <= {"p", "a", "ol", "li", "h1"}
         assert {one.attributes["href"] for one in page.css("a")} == {"http://127.0.0.1:8000/p/shelf/x?mark=0-99"}
         assert not re.search("[\x1b\u202e\U000e0041]", written)
 
@@ -207,6 +231,7 @@ def test_the_first_sentences_begin_the_text_and_the_annotations(answer: Answer, 
     assume(not so_far.text.endswith("_"))  # escaped unless a word goes on there, as none does after a sentence
     for whole, first in (
         (with_links(answer, link), with_links(so_far, link, sources=False)),
+        (with_footnotes(answer, link), with_footnotes(so_far, link, sources=False)),
         (with_markers(answer, link), with_markers(so_far, link)),
     ):
         assert whole.text.startswith(first.text)
@@ -224,9 +249,54 @@ def test_without_addresses_and_in_footnotes_the_answer_is_shown_too(answer: Answ
     assert joined(body.body.text() if body.body else "") == joined(first_line(answer) + visible(str(answer)))
     assert tags(body) <= {"p", "br", "strong"}
     # Without footnotes, a program shows their marks as text.
-    noted = shown(to_markdown(answer))
+    noted = shown(with_footnotes(answer).text)
     pieces = "".join(visible(text) + "".join(f"[^{n}]" for n in numbers) for text, numbers in answer.pieces())
     quotes = "".join(f"[^{one.number}]:{one.title}{'' if one.passage.page is None else f', page {one.passage.page}'}:"
                      + "…".join(f"“{one_line(quote)}”" for quote in one.quotes) for one in sources)  # fmt: skip
     assert joined(noted.body.text() if noted.body else "") == joined(first_line(answer) + pieces + quotes)
     assert tags(noted) <= {"p", "br", "strong"}
+
+
+# --- text of documents loads and links nothing -----------------------------------------------------------------
+
+_ADDRESS = re.compile(r"//\w|www\.", re.IGNORECASE)
+_PIECES = (
+    "! [ ] ( ) : < > / a img src= http:// https:// HTTPS:// ftp:// // www. WWW. evil.example [x] [^1]: [1]: \\ ` "
+    "&lt; [1] ![x](http://evil.example/?q=1) <img/src=//evil.example> <http://evil.example> <!-- -->"
+).split()
+_LOADING = st.lists(st.sampled_from([*_PIECES, " ", "\n", "\n\n"]), max_size=12).map("".join)
+
+
+def tokens(markdown: str) -> list[Token]:
+    """All parts that a program finds which shows Markdown and the HTML in it."""
+    blocks = GITHUB.parse(markdown)
+    return [*blocks, *(child for block in blocks for child in block.children or ())]
+
+
+@given(_LOADING, st.sampled_from(["", "]"]))
+def test_inert_text_has_its_words_and_nothing_that_loads(text: str, after: str) -> None:
+    safe = inert(text, after=after)
+    assert joined(safe) == joined(text)
+    assert not {one.type for one in tokens(f"[1{after}{safe}")} & {"image", "link_open", "html_inline", "html_block"}
+    assert not _ADDRESS.search(safe)
+    assert inert(safe) == safe
+
+
+@pytest.mark.parametrize("text", ["It is 3 < 4 [sic], isn't it!", "a[1] (b), x/y: z", "if (a) { b[0] = c; } // end"])
+def test_text_without_markup_stays(text: str) -> None:
+    assert inert(text) == text
+
+
+@given(_LOADING, _LOADING, _LOADING)
+def test_no_form_of_an_answer_loads_what_a_document_names(title: str, text: str, more: str) -> None:
+    passage = Passage("x#1", title, f"{text}.{more}")
+    answer = build(passage.text, [(f"{text}.", [cite(passage, f"{text}.")])], [passage])
+    abstained = replace(answer, text="", sentences=(), abstained=True, reason="no")
+    for one in (answer, abstained):
+        for rendered in (with_markers(one, link), with_links(one, link), with_footnotes(one, link)):
+            kinds = tokens(rendered.text)
+            assert not {part.type for part in kinds} & {"image", "html_inline", "html_block"}
+            targets = [str(part.attrs["href"]) for part in kinds if part.type == "link_open"]
+            assert all(target.startswith("http://127.0.0.1:8000/p/shelf/") for target in targets)
+            assert not _ADDRESS.search(rendered.text.replace("http://127.0.0.1:8000/p/shelf/", ""))
+            assert all(place.quotes == [f"{text}."] for place in rendered.places)  # verbatim

@@ -1,0 +1,183 @@
+"""Downloads of files: a stopped one resumes, and a file appears only when its checksum is right."""
+
+import hashlib
+import shutil
+import tarfile
+import zipfile
+import zlib
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path, PurePosixPath
+
+from autoais.base.network import Limits, RequestError, stream
+from autoais.base.progress import Progress, no_progress
+from rag.base.errors import RagError
+
+CHECKSUM = "md5:[0-9a-f]{32}|sha256:[0-9a-f]{64}|git:[0-9a-f]{40}"
+"""A regular expression of checksums; `git:` is the SHA-1 of a git blob."""
+
+_LIMITS = Limits(seconds=60.0, is_idle_time=True, redirects=True)  # a large file may take hours
+_ATTEMPTS = 4  # in a row without new data
+_BLOCK = 1 << 20
+# What servers send in place of a file that moved or needs a login, and git in place of one that it keeps elsewhere.
+_OTHER_CONTENT = {
+    b"<!doctype html": "a web page",
+    b"<html": "a web page",
+    b"version https://git-lfs": "a Git LFS pointer",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFile:
+    """A file on a server: its URL, its size in bytes and its checksum (`CHECKSUM`); each None if it is not known."""
+
+    url: str
+    size: int | None = None
+    checksum: str | None = None
+
+
+def download(file: RemoteFile, to: Path, progress: Progress = no_progress) -> None:
+    """Download to `to`, unless it exists; `<to>.part` holds an unfinished download, which the next call continues.
+
+    A file with another checksum is kept as `<to>.wrong`. `progress` counts bytes. Raises `RagError` for that, for a
+    broken connection, for a web page in place of a file without a checksum, and if the disk is too small.
+    """
+    if to.exists():
+        return
+    part = to.with_name(f"{to.name}.part")
+    free = shutil.disk_usage(part.parent).free + _size(part)
+    if file.size is not None and free < file.size:
+        raise RagError(f"{part.parent}: {to.name} takes {file.size:,} bytes, {free:,} are free")
+    _receive(file, part, progress)
+    _check(file, part, to)
+    part.replace(to)
+
+
+def has_checksum(path: Path, checksum: str) -> bool:
+    """Whether a file has this checksum (`CHECKSUM`)."""
+    return _digest(path, checksum.partition(":")[0]) == checksum
+
+
+def unpack(archive: Path, to: Path) -> None:
+    """Unpack a zip or tar file to the folder `to`, which appears only when it is complete; nothing goes elsewhere.
+
+    If all members are in one folder, `to` is that folder. Raises `RagError` for an archive that cannot be read, which
+    is kept as `<archive>.wrong`, and if the disk is too small.
+    """
+    work = to.with_name(f".{to.name}.unpacking")
+    shutil.rmtree(work, ignore_errors=True)  # of a killed run
+    try:
+        if zipfile.is_zipfile(archive):
+            _extract_zip(archive, work)
+        else:
+            extract_tar(archive, work)
+        members = list(work.iterdir())
+        (members[0] if len(members) == 1 and members[0].is_dir() else work).replace(to)
+    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+        wrong = archive.with_name(f"{archive.name}.wrong")
+        archive.replace(wrong)
+        raise RagError(
+            f"{archive.name} cannot be unpacked: {str(error).splitlines()[0]}; it is kept as {wrong}"
+        ) from error
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def extract_tar(archive: Path, folder: Path) -> None:
+    """Extract a tar file; raises `TarError` for a member that would be written outside, or is no file or folder."""
+    with tarfile.open(archive) as tar:
+        if hasattr(tarfile, "data_filter"):
+            tar.extractall(folder, filter="data")
+            return
+        for member in tar:  # Python 3.11.2, which Debian 12 has, knows no filters
+            member.name = member.name.lstrip("/")
+            if ".." in PurePosixPath(member.name).parts or not (member.isreg() or member.isdir()):
+                raise tarfile.TarError(f"{member.name!r} is outside of the archive's folder, or no file")
+        tar.extractall(folder)
+
+
+def _extract_zip(archive: Path, folder: Path) -> None:
+    with zipfile.ZipFile(archive) as opened:
+        size, free = sum(member.file_size for member in opened.infolist()), shutil.disk_usage(archive.parent).free
+        if size > free:
+            raise RagError(f"{archive.name} unpacks to {size:,} bytes, {free:,} are free")
+        opened.extractall(folder)  # drops drives and `..` of names
+
+
+def _digest(path: Path, algorithm: str) -> str:
+    is_blob = algorithm == "git"
+    digest = hashlib.new("sha1" if is_blob else algorithm, usedforsecurity=False)
+    if is_blob:
+        digest.update(b"blob %d\0" % path.stat().st_size)
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    return f"{algorithm}:{digest.hexdigest()}"
+
+
+def _check(file: RemoteFile, part: Path, to: Path) -> None:
+    """Raise `RagError` unless the file has its checksum; it is then kept under another name."""
+    if file.checksum is not None:
+        digest = _digest(part, file.checksum.partition(":")[0])
+        fault = "" if digest == file.checksum else f"its checksum should be {file.checksum}, found {digest}"
+    else:
+        with part.open("rb") as opened:
+            head = opened.read(64).lstrip().lower()
+        content = next((content for mark, content in _OTHER_CONTENT.items() if head.startswith(mark)), None)
+        fault = "" if content is None else f"the server sent {content}"
+    if fault:
+        wrong = to.with_name(f"{to.name}.wrong")
+        part.replace(wrong)
+        raise RagError(f"{file.url}: {fault}; it is kept as {wrong}, the same command fetches it again")
+
+
+def _receive(file: RemoteFile, part: Path, progress: Progress) -> None:
+    """Request the missing bytes until all are there; raises `RagError` after a few requests in vain."""
+    reason, max_size, vain = "", 0, 0
+    while (before := _size(part)) < (file.size or 1) or file.size is None:
+        max_size = max(max_size, before)
+        try:
+            _get(file, part, progress)
+            if file.size is None:  # the server has sent all that it announced
+                return
+            reason = "the connection broke off"
+        except RequestError as error:
+            is_shorter = error.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE
+            if is_shorter:
+                part.unlink(missing_ok=True)
+            if error.status is not None and not (is_shorter and file.size is None):  # then all of it is fetched again
+                hint = "; it may have moved" if error.is_gone else ""
+                raise RagError(f"{error}{hint}") from error
+            reason = error.reason
+        vain = 0 if _size(part) > max_size else vain + 1
+        if vain == _ATTEMPTS:
+            of_all = "" if file.size is None else f" of {file.size:,}"
+            raise RagError(
+                f"{file.url}: {reason} after {_size(part):,}{of_all} bytes; the same command continues from there"
+            )
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _get(file: RemoteFile, part: Path, progress: Progress) -> None:
+    """Request the missing bytes; if the server ignores ranges, start from the beginning."""
+    size = _size(part)
+    headers = {"Range": f"bytes={size}-"} if size else {}
+    with stream(file.url, None, headers, _LIMITS) as (head, blocks):
+        is_partial = head.status == HTTPStatus.PARTIAL_CONTENT
+        if not is_partial and head.status != HTTPStatus.OK:
+            raise head.error(file.url)
+        if is_partial and not head.headers.get("Content-Range", "").startswith(f"bytes {size}-"):
+            raise RequestError(file.url, "the server sent another range than requested")
+        length = head.headers.get("Content-Length", "")
+        with part.open("ab" if is_partial else "wb") as opened:
+            size = opened.tell()
+            total = file.size or (size + int(length) if length.isdecimal() else 0)
+            for block in blocks:
+                opened.write(block if file.size is None else block[: file.size - size])
+                size += len(block)
+                progress("downloading", min(size, total) if total else size, total)
+                if file.size is not None and size > file.size:  # longer than announced: the checksum decides
+                    return

@@ -1,0 +1,360 @@
+"""Public data sets: the table that ships, and downloads from a real server on this machine."""
+
+import hashlib
+import io
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import time
+import tomllib
+import zipfile
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autoais.base.io.jsonl import dumps
+from rag.base.errors import RagError, UsageError
+from rag.bench import fetch_dataset, list_benchmarks, list_datasets
+from rag.bench.benchmark import list_label_sets
+from tests.conftest import Command, one_line_error
+from tests.local_server import LocalServer, Quiet
+
+
+class Server(LocalServer):
+    """Serves `bodies` by path; `cut` ends the next answers after so many bytes; `moved` answers with a redirect."""
+
+    def __init__(self) -> None:
+        super().__init__(_Handler)
+        self.bodies: dict[str, bytes] = {}
+        self.cuts: list[int] = []
+        self.requests: list[tuple[str, str | None]] = []
+        self.announced: int | None = None
+        self.pause = 0.0
+
+    def table(self, folder: Path, **files_of_set: Any) -> Path:  # noqa: ANN401
+        """A table with one data set, whose files are those bodies; a value is extra settings of a file."""
+        path = folder / "table.toml"
+        rows = []
+        for to, settings in files_of_set.items():
+            name = settings.pop("name", to)
+            body = self.bodies[f"/{name}"]
+            facts = {"size": len(body), "checksum": f"sha256:{hashlib.sha256(body).hexdigest()}"} | settings
+            pairs = {"to": f"made/{name}", "url": f"{self.url}/{name}"} | facts
+            rows.append(", ".join(f"{key} = {json.dumps(value)}" for key, value in pairs.items() if value is not None))
+        lines = [f"  {{ {row} }}," for row in rows]
+        text = 'description = "Made here"\nlicence = "ours"\nsource = "https://example.org"\nfiles = [\n'
+        path.write_text("[made]\n" + text + "\n".join(lines) + "\n]\n", "utf-8")
+        return path
+
+
+class _Handler(Quiet, BaseHTTPRequestHandler):
+    server: Server
+
+    def do_GET(self) -> None:
+        server, wanted = self.server, self.headers.get("Range")
+        server.requests.append((self.path, wanted))
+        if self.path.startswith("/moved/"):
+            self.send_response(302)
+            self.send_header("Location", self.path.removeprefix("/moved"))
+            self.end_headers()
+            return
+        body = server.bodies.get(self.path)
+        if body is None:
+            self.send_error(404)
+            return
+        start = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted else 0
+        if start and start >= len(body):
+            self.send_error(416)
+            return
+        self.send_response(206 if start else 200)
+        self.send_header("Content-Length", str(server.announced or len(body) - start))
+        if start:
+            self.send_header("Content-Range", f"bytes {start}-{len(body) - 1}/{len(body)}")
+        self.end_headers()
+        cut = server.cuts.pop(0) if server.cuts else len(body)
+        rest = body[start:][:cut]
+        for at in range(0, len(rest), 64 << 10):
+            self.wfile.write(rest[at : at + (64 << 10)])
+            time.sleep(server.pause)
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    monkeypatch.delenv("RAG_OFFLINE", raising=False)
+    with Server() as server:
+        server.bodies["/a.jsonl"] = os.urandom(300_000)
+        yield server
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+# --- the table ------------------------------------------------------------------------------------------------------
+
+
+def test_every_benchmark_of_the_table_exists_and_reads_a_file_of_its_data_set() -> None:
+    benchmarks = {one.name: [one.questions.file, *(c.path for c in one.corpora.values()), *one.other_corpora.values()]
+                  for one in list_benchmarks()}  # fmt: skip
+    benchmarks |= {labels.name: [file.file for file in labels.files] for labels in list_label_sets()}
+    for dataset in list_datasets():
+        paths = {path for file in dataset.files for path in (file.to, str(Path(file.to).parent))}
+        for name in dataset.benchmarks:
+            assert paths & set(benchmarks[name]), (dataset.name, name)
+
+
+def test_what_benchmarks_and_data_sets_say_of_a_file_is_the_same() -> None:
+    checksums = {file.to: file.remote.checksum for dataset in list_datasets() for file in dataset.files}
+    for holder in (*(one.questions for one in list_benchmarks()), *(f for one in list_label_sets() for f in one.files)):
+        if holder.file in checksums and holder.sha256 is not None:
+            assert checksums[holder.file] == f"sha256:{holder.sha256}", holder.file
+
+
+def test_every_row_has_a_source_and_says_what_nobody_tried(rag: Command) -> None:
+    datasets = list_datasets()
+    assert len({file.to for one in datasets for file in one.files}) == sum(len(one.files) for one in datasets)
+    assert all(one.source.startswith("https://") for one in datasets)
+    assert all(file.remote.checksum for one in datasets for file in one.files if file.is_read)
+    text = rag("data", "list").stdout
+    assert "hagrid: 2 files, size unknown, no checksum, address never tried" in text
+    assert "nq-open: 1 file, 0.4 MB\n" in text
+    assert "needs an account: log in at https://huggingface.co" in text
+    rows = json.loads(rag("data", "list", "--json").stdout)
+    assert [row["name"] for row in rows] == [one.name for one in datasets]
+
+
+def test_files_at_hand_are_those_of_the_table(shared_data: Path) -> None:
+    for dataset in list_datasets():
+        if all(file.is_read for file in dataset.files) and not dataset.missing(shared_data) and dataset.files:
+            assert fetch_dataset(dataset, shared_data) == [file.path(shared_data) for file in dataset.files]
+
+
+# --- downloads ------------------------------------------------------------------------------------------------------
+
+
+def test_a_download_that_breaks_off_goes_on_where_it_stopped(server: Server, tmp_path: Path) -> None:
+    table = server.table(tmp_path, **{"a.jsonl": {}})
+    server.cuts = [100_000, 0, 0, 0, 0]
+    with pytest.raises(RagError, match=r"after 100,000 of 300,000 bytes; the same command continues from there"):
+        fetch_dataset("made", tmp_path / "d", table=table, allow_network=True)
+    assert names(tmp_path / "d") == ["made/.a.jsonl.lock", "made/a.jsonl.part"]
+    (path,) = fetch_dataset("made", tmp_path / "d", table=table, allow_network=True)
+    assert path.read_bytes() == server.bodies["/a.jsonl"]
+    assert server.requests[-1] == ("/a.jsonl", "bytes=100000-")
+    before = len(server.requests)
+    assert fetch_dataset("made", tmp_path / "d", table=table) == [path]  # there: no network is needed
+    assert len(server.requests) == before
+    assert names(tmp_path / "d") == ["made/a.jsonl"]
+
+
+def test_a_killed_download_goes_on(server: Server, tmp_path: Path) -> None:
+    table, data = server.table(tmp_path, **{"a.jsonl": {}}), tmp_path / "d"
+    server.pause = 0.2
+    command = [
+        sys.executable,
+        "-m",
+        "rag",
+        "data",
+        "fetch",
+        "made",
+        "--data",
+        data,
+        "--table",
+        table,
+        "--allow-network",
+    ]
+    with subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        part, deadline = data / "made/a.jsonl.part", time.monotonic() + 60
+        while not (part.exists() and part.stat().st_size) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        process.kill()
+    server.pause = 0
+    there = part.stat().st_size
+    assert there > 0
+    (path,) = fetch_dataset("made", data, table=table, allow_network=True)
+    assert path.read_bytes() == server.bodies["/a.jsonl"]
+    assert server.requests[-1][1] == f"bytes={there}-"
+
+
+@pytest.mark.parametrize("kind", ["sha256", "md5", "git"])
+def test_a_wrong_checksum_is_refused_and_the_file_kept(server: Server, tmp_path: Path, kind: str) -> None:
+    digits = {"sha256": 64, "md5": 32, "git": 40}[kind]
+    table = server.table(tmp_path, **{"a.jsonl": {"checksum": f"{kind}:{'0' * digits}"}})
+    with pytest.raises(
+        RagError, match=rf"should be {kind}:0+, found {kind}:[0-9a-f]{{{digits}}}; it is kept as .*wrong"
+    ):
+        fetch_dataset("made", tmp_path / "d", table=table, allow_network=True)
+    kept = tmp_path / "d/made/a.jsonl.wrong"
+    assert kept.read_bytes() == server.bodies["/a.jsonl"]
+    body = server.bodies["/a.jsonl"]
+    right = {
+        "sha256": hashlib.sha256(body),
+        "md5": hashlib.md5(body, usedforsecurity=False),
+        "git": hashlib.sha1(b"blob %d\0" % len(body) + body, usedforsecurity=False),
+    }[kind].hexdigest()
+    table = server.table(tmp_path, **{"a.jsonl": {"checksum": f"{kind}:{right}"}})
+    assert fetch_dataset("made", tmp_path / "d", table=table, allow_network=True)[0].read_bytes() == body
+
+
+def test_a_file_of_unknown_size_and_checksum_is_taken_whole(server: Server, tmp_path: Path) -> None:
+    unknown = {"size": None, "checksum": None}
+    table = server.table(tmp_path, **{"a.jsonl": dict(unknown)})
+    server.cuts = [100_000]
+    (path,) = fetch_dataset("made", tmp_path / "d", table=table, allow_network=True)
+    assert path.read_bytes() == server.bodies["/a.jsonl"]
+    assert [wanted for _, wanted in server.requests] == [None, "bytes=100000-"]
+    for body, content in ((b"<!DOCTYPE html><p>Log in", "a web page"), (b"version https://git-lfs.x\n", "a Git LFS")):
+        server.bodies["/b.jsonl"] = body
+        table = server.table(tmp_path, **{"b.jsonl": dict(unknown)})
+        with pytest.raises(RagError, match=f"the server sent {content}"):
+            fetch_dataset("made", tmp_path / "d", table=table, allow_network=True)
+        assert not (tmp_path / "d/made/b.jsonl").exists()
+
+
+def test_a_server_that_lies_about_the_size_is_one_line(server: Server, tmp_path: Path) -> None:
+    server.announced = 900_000  # and sends 300,000
+    unknown = {"size": None, "checksum": None}
+    with pytest.raises(RagError, match=r"after [\d,]+ bytes; the same command"):
+        fetch_dataset("made", tmp_path / "d", table=server.table(tmp_path, **{"a.jsonl": unknown}), allow_network=True)
+    server.announced = None
+    longer = server.table(tmp_path, **{"a.jsonl": {"size": 200_000}})
+    with pytest.raises(RagError, match="checksum should be"):
+        fetch_dataset("made", tmp_path / "e", table=longer, allow_network=True)
+
+
+def test_a_moved_address_is_followed_or_named(server: Server, tmp_path: Path) -> None:
+    table = server.table(tmp_path, **{"a.jsonl": {"url": f"{server.url}/moved/a.jsonl"}})
+    assert fetch_dataset("made", tmp_path / "d", table=table, allow_network=True)[0].is_file()
+    table = server.table(tmp_path, **{"a.jsonl": {"url": f"{server.url}/gone.jsonl"}})
+    with pytest.raises(RagError, match=r"gone\.jsonl: the server returned 404 Not Found; it may have moved"):
+        fetch_dataset("made", tmp_path / "e", table=table, allow_network=True)
+
+
+def test_archives_become_folders_and_nothing_is_written_outside(server: Server, tmp_path: Path) -> None:
+    tar, zipped = io.BytesIO(), io.BytesIO()
+    with tarfile.open(fileobj=tar, mode="w") as archive:
+        info = tarfile.TarInfo("data/questions.json")
+        info.size = 2
+        archive.addfile(info, io.BytesIO(b"[]"))
+    with zipfile.ZipFile(zipped, "w") as opened:
+        opened.writestr("ratings.csv", "a,b\n")
+        opened.writestr("../outside.csv", "x\n")
+    evil = io.BytesIO()
+    with tarfile.open(fileobj=evil, mode="w") as archive:
+        archive.addfile(tarfile.TarInfo("../outside"), io.BytesIO(b""))
+    server.bodies |= {"/q.tar": tar.getvalue(), "/r.zip": zipped.getvalue(), "/e.tar": evil.getvalue(), "/n.zip": b"no"}
+    unpack = {"unpack": True}
+    table = server.table(tmp_path, **{"q.tar": dict(unpack), "r.zip": dict(unpack)})
+    paths = fetch_dataset("made", tmp_path / "d", table=table, allow_network=True)
+    assert [path.name for path in paths] == ["q", "r"]
+    assert names(tmp_path / "d") == ["made/q/questions.json", "made/r/outside.csv", "made/r/ratings.csv"]
+    assert fetch_dataset("made", tmp_path / "d", table=table) == paths
+    for name in ("e.tar", "n.zip"):
+        table = server.table(tmp_path, **{name: dict(unpack)})
+        with pytest.raises(RagError, match=f"{name} cannot be unpacked: .*; it is kept as .*{name}.wrong"):
+            fetch_dataset("made", tmp_path / "e", table=table, allow_network=True)
+    assert not list(tmp_path.rglob("outside"))
+
+
+def test_what_is_there_stays_and_another_file_is_named(server: Server, tmp_path: Path) -> None:
+    mine = tmp_path / "d/made/a.jsonl"
+    mine.parent.mkdir(parents=True)
+    mine.write_bytes(b"mine")
+    table = server.table(tmp_path, **{"a.jsonl": {}})
+    with pytest.raises(RagError, match=r"a\.jsonl is another file: its checksum should be sha256:.*; move it away"):
+        fetch_dataset("made", tmp_path / "d", table=table, allow_network=True)
+    assert mine.read_bytes() == b"mine"
+
+
+def test_nothing_is_downloaded_without_leave(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rag: Command
+) -> None:
+    table = server.table(tmp_path, **{"a.jsonl": {}})
+    with pytest.raises(UsageError, match="--allow-network"):
+        fetch_dataset("made", tmp_path / "d", table=table)
+    monkeypatch.setenv("RAG_OFFLINE", "1")
+    with pytest.raises(UsageError, match="RAG_OFFLINE is set"):
+        fetch_dataset("made", tmp_path / "d", table=table, allow_network=True)
+    assert server.requests == []
+    with pytest.raises(RagError, match="llm-aggrefact needs an account: log in at"):
+        fetch_dataset("llm-aggrefact", tmp_path / "d", allow_network=True)
+    one_line_error(rag("data", "fetch", "nq", "--data", tmp_path), "no data set called 'nq'; did you mean")
+
+
+def test_the_command_says_what_it_takes_and_asks_before_gigabytes(
+    server: Server, tmp_path: Path, rag: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RAG_OFFLINE", raising=False)
+    table = server.table(tmp_path, **{"a.jsonl": {}})
+    run = rag("data", "fetch", "made", "--data", tmp_path / "d", "--table", table, "--allow-network")
+    assert run.stdout == f"{tmp_path / 'd/made/a.jsonl'}\n"
+    assert "1 file to" in run.stderr
+    assert "0.3 MB;" in run.stderr
+    assert "made: ours; https://example.org" in run.stderr
+    table = server.table(tmp_path, **{"a.jsonl": {"size": 10**12}})
+    run = rag("data", "fetch", "made", "--data", tmp_path / "e", "--table", table, "--allow-network")
+    assert run.returncode != 0
+    assert "Download?" in run.stderr  # nobody answers
+    run = rag("data", "fetch", "made", "--data", tmp_path / "e", "--table", table, "--allow-network", "--yes")
+    assert run.returncode == 2
+    assert "made: a.jsonl takes 1,000,000,000,000 bytes" in run.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"to": "../x"}, "'to' should be a relative path that stays in its folder"),
+        ({"url": "ftp://x"}, "'url' should be an address that starts with https://"),
+        ({"size": 0}, "'size' should be from 1 to"),
+        ({"checksum": "sha1:0"}, "'checksum' should be md5:..., sha256:... or git:..."),
+        ({"sise": 3}, "unknown setting 'sise'"),
+    ],
+)
+def test_a_table_that_is_nearly_right_is_refused(
+    server: Server, tmp_path: Path, change: dict[str, Any], reason: str
+) -> None:
+    table = server.table(tmp_path, **{"a.jsonl": change})
+    with pytest.raises(RagError) as error:
+        list_datasets(table)
+    assert reason in str(error.value)
+
+
+# --- benchmarks -----------------------------------------------------------------------------------------------------
+
+
+def test_a_benchmark_whose_data_is_missing_says_how_to_fetch_it(tmp_path: Path, rag: Command) -> None:
+    run = rag("bench", "run", "hagrid", "--data", tmp_path, "--system", "first-passage", "--out", tmp_path / "run")
+    one_line_error(run, "hagrid/dev.jsonl is missing; name the folder of the data, or fetch it: rag data fetch hagrid")
+
+
+def test_a_stranger_runs_hagrid_in_two_commands(
+    server: Server, tmp_path: Path, rag: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RAG_OFFLINE", raising=False)
+    row = {
+        "query_id": 1,
+        "query": "What is the capital of Poland?",
+        "quotes": [{"idx": 1, "docid": "1#0", "text": "Warsaw is the capital of Poland."}],
+        "answers": [{"answer": "Warsaw [1].", "sentences": [{"text": "Warsaw [1].", "attributable": 1}]}],
+    }
+    lines = [dumps(row | {"query_id": number, "query": f"{row['query']} ({number})"}) for number in range(716)]
+    server.bodies["/hagrid-v1.0-en/dev.jsonl"] = ("\n".join(lines) + "\n").encode()
+    server.bodies["/hagrid-v1.0-en/train.jsonl"] = (lines[0] + "\n").encode()
+    text = files("rag").joinpath("data", "datasets.toml").read_text("utf-8")
+    shipped = tomllib.loads(text)["hagrid"]["files"]
+    for file in shipped:
+        text = text.replace(file["url"], f"{server.url}/hagrid-v1.0-en/{file['url'].rpartition('/')[2]}")
+    table = tmp_path / "datasets.toml"
+    table.write_text(text, "utf-8")
+    fetched = rag("data", "fetch", "hagrid", "--data", tmp_path / "d", "--table", table, "--allow-network")
+    assert len(fetched.stdout.splitlines()) == 2
+    run = rag("bench", "run", "hagrid", "--data", tmp_path / "d", "--out", tmp_path / "run", "--limit", "5",
+              "--system", "first-passage", "--judge", "lexical")  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    assert "first-passage" in run.stdout
