@@ -513,7 +513,9 @@ if (askForm) {
   window.addEventListener("pagehide", () => {
     if (thread) sessionStorage.setItem(`scroll ${thread.id}`, scrollY);
   });
-  if (threadPart.dataset.thread) restore(threadPart.dataset.thread);
+  const [, id] = location.pathname.match(/^\/t\/(\w+)$/) || []; // Back and Forward may be faster than this script
+  if (id) restore(id);
+  else if (threadPart.dataset.thread) location.reload();
   else if (threadPart.dataset.ask) ask(threadPart.dataset.ask, { push: false });
 }
 
