@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         build_shards,
         import_index,
         list_documents,
+        locate,
         merge_indexes,
         open_index,
         open_retriever,
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from rag.base.types import Answer, Citation, CitedSentence, Hit, Passage, Question, Turn, Unresolved
     from rag.index.index import Index
     from rag.index.listing import IndexedDocument
+    from rag.index.originals import Original, OriginalPage
     from rag.index.rebuild import Changes
     from rag.retrieval import Retriever, RetrieverKind
     from rag.retrieval.planning import Plan
@@ -64,13 +66,14 @@ if TYPE_CHECKING:
 
 _WHERE = {
     "rag.api": "SystemOptions add_retriever add_to_index ask attribute build_index build_shards import_index "
-    "list_documents merge_indexes open_index open_retriever open_system plan_index remove_from_index search "
+    "list_documents locate merge_indexes open_index open_retriever open_system plan_index remove_from_index search "
     "update_index verify_index verify_quotes",
     "rag.answer.conversation": "Conversation",
     "rag.base.errors": "AuthenticationError BusyError CitationError FormatError IndexingError ModelFailureError "
     "NotFoundError QuestionError RagError TimeLimitError UsageError UserError",
     "rag.index.index": "Index",
     "rag.index.listing": "IndexedDocument",
+    "rag.index.originals": "Original OriginalPage",
     "rag.index.rebuild": "Changes",
     "rag.answer.from_markers": "parse_answer",
     "rag.retrieval.planning": "Plan",
@@ -96,6 +99,8 @@ __all__ = [
     "IndexingError",
     "ModelFailureError",
     "NotFoundError",
+    "Original",
+    "OriginalPage",
     "Passage",
     "Plan",
     "Question",
@@ -120,6 +125,7 @@ __all__ = [
     "build_shards",
     "import_index",
     "list_documents",
+    "locate",
     "merge_indexes",
     "open_index",
     "open_retriever",

@@ -16,7 +16,7 @@ from rag.answer.options import Options
 from rag.answer.system import System
 from rag.base.config import DEFAULT_JUDGE, DEFAULT_SYSTEM
 from rag.base.errors import IndexingError, RagError, UsageError, check_list, check_type
-from rag.base.types import Answer, Hit, Question
+from rag.base.types import Answer, Citation, Hit, Passage, Question
 from rag.index.index import Index
 from rag.retrieval import Retriever
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rag.documents.corpus import Corpus
     from rag.index.build import BuildNeeds
     from rag.index.listing import IndexedDocument
+    from rag.index.originals import Original, Span
     from rag.index.rebuild import Changes
     from rag.retrieval.planning import Plan
 
@@ -761,6 +762,31 @@ def verify_quotes(
     rows = read(Path(answers)) if isinstance(answers, str | Path) else answers
     cited_answers = (answer.to_cited() if isinstance(answer, Answer) else answer for answer in rows)
     return list(verify(cited_answers, _as_index(index)))
+
+
+def locate(
+    passage: "str | Passage | Citation", index: AnyIndex = None, spans: "Sequence[Span] | None" = None
+) -> "Original":
+    """Find a passage in the file that it was read from: the pages of a PDF, with boxes around the words.
+
+    `passage` is a passage, its id, or a citation, whose span is looked for. `spans` are parts of the passage's text
+    (characters, end exclusive); by default all of it. Raises `NotFoundError` if the index has no such passage, does not
+    know its file, or the file is gone or has changed since it was read; `FormatError` for a PDF that cannot be read.
+    """
+    from rag.base.errors import NotFoundError
+    from rag.index.originals import Originals
+
+    check_type("passage", passage, "an id, a Passage or a Citation", str, Passage, Citation)
+    opened = _as_index(index)
+    if isinstance(passage, Citation):
+        identifier = passage.passage
+        spans = [passage.span] if spans is None and passage.start is not None else spans
+    else:
+        identifier = passage if isinstance(passage, str) else passage.id
+    indexed = opened.store.get(identifier)
+    if indexed is None:
+        raise NotFoundError(f"the index has no passage {identifier[:100]!r}")
+    return Originals(opened).locate(indexed, spans)
 
 
 def _as_index(index: AnyIndex) -> Index:

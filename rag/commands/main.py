@@ -317,7 +317,7 @@ def _open_links(source: "Index | str") -> tuple[str | None, "Link | None"]:
             return None, None
         base, name = client.url.rpartition("/")[0], client.index
         return name, links_to(base, name)
-    from rag.serve.passages import page_urls
+    from rag.index.originals import page_urls
 
     urls = page_urls(source)
     return source.name, lambda passage, _: urls.get(passage.id.rpartition("#")[0])

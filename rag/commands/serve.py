@@ -80,6 +80,14 @@ def serve(
         list[str] | None,
         typer.Option("--allow-uploads", metavar="NAME", help="Index that users may add documents to."),
     ] = None,
+    originals: Annotated[
+        bool | None,
+        typer.Option(
+            "--originals/--no-originals",
+            help="Show the pages of cited PDFs, and let users download the files of the index (default: only if no "
+            "other machine can connect).",
+        ),
+    ] = None,
     price: PriceOption = None,
     cite: Annotated[
         str,
@@ -129,6 +137,7 @@ def serve(
         cors=cors or (),
         hosts=allow_host or (),
         uploads=allow_uploads or (),
+        originals=originals,
         price=price,
         feedback=feedback,
         cite=cast("Cite", cite),

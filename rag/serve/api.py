@@ -1,4 +1,4 @@
-"""The API for programs: `/v1/search`, `/v1/statistics`, `/v1/ask`, `/v1/judge`, `/v1/attribute`, `/v1/indexes`."""
+"""The API for programs: `/v1/search`, `/v1/statistics`, `/v1/ask`, `/v1/judge`, `/v1/attribute`, and what is served."""
 
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator
@@ -26,7 +26,8 @@ from rag.serve.http import (
     json_response,
     last_item,
 )
-from rag.serve.links import answer_urls, passage_url
+from rag.serve.links import answer_urls, passage_url, read_marks
+from rag.serve.originals import ServedOriginals
 from rag.serve.schemas import (
     AnswerResponse,
     AskRequest,
@@ -35,6 +36,7 @@ from rag.serve.schemas import (
     IndexesResponse,
     JudgeRequest,
     JudgeResponse,
+    OriginalResponse,
     SearchRequest,
     SearchResponse,
     StatisticsRequest,
@@ -75,8 +77,8 @@ _STREAM: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream
 class Api:
     """The routes of `/v1`. All work is done in the service's worker threads, also that of writing JSON."""
 
-    def __init__(self, service: Service, base_url: str | None) -> None:
-        self._service, self._base_url = service, base_url
+    def __init__(self, service: Service, base_url: str | None, originals: ServedOriginals) -> None:
+        self._service, self._base_url, self._originals = service, base_url, originals
 
     def router(self) -> APIRouter:
         """Return the routes."""
@@ -95,6 +97,7 @@ class Api:
                 response_model=model,
                 responses={**ERRORS, **extra_responses},
             )
+        router.add_api_route("/original", self.original, response_model=OriginalResponse, responses={**ERRORS})
         router.add_api_route("/indexes", self.indexes, response_model=IndexesResponse)
         return router
 
@@ -147,6 +150,18 @@ class Api:
         base = base_of(request, self._base_url)
         return json_response(await cancel_on_disconnect(request, self._service.run(self._attribute, body, base)))
 
+    async def original(self, request: Request, passage: str = "", index: str | None = None, mark: str = "") -> Response:
+        """Find a passage in the file that it was read from: the pages of a PDF, with boxes around the words.
+
+        `mark` are spans of the passage's text, such as 10-52,80-99 (characters, end exclusive); all of it by default.
+        """
+        if not passage:
+            raise UsageError("the id of the passage is missing, such as ?passage=manual.pdf%233")
+        if mark and not read_marks(mark):
+            raise UsageError("mark should be spans such as 10-52,80-99")
+        base = base_of(request, self._base_url)
+        return json_response(await self._service.run(self._original, passage, self._name(index), mark, base))
+
     async def indexes(self) -> Response:
         """List what is served."""
         rows = [
@@ -186,6 +201,32 @@ class Api:
             body, lambda: self._service.statistics(body.queries, body.index, body.retriever)
         )
         return _json(header | {"statistics": [asdict(entry) for entry in statistics]})
+
+    def _original(self, passage: str, index: str, mark: str, base: str) -> bytes:
+        served = self._originals.locate(index, passage, read_marks(mark) or None)
+        original = served.original
+        pages = [
+            {
+                "page": page.number,
+                "width": page.width,
+                "height": page.height,
+                "boxes": page.boxes,
+                "image": f"{base}{picture}",
+            }
+            for page, picture in zip(original.pages, served.pictures, strict=True)
+        ]
+        return _json(
+            {
+                "index": index,
+                "passage": passage,
+                "file": original.name,
+                "download": f"{base}{served.download}",
+                "url": original.url,
+                "page_count": original.page_count,
+                "pages": pages,
+                "note": original.note,
+            }
+        )
 
     def _name(self, index: str | None) -> str:
         return index or next(iter(self._service.indexes))

@@ -35,6 +35,7 @@ from rag.serve.keys import Keys
 from rag.serve.library import Libraries
 from rag.serve.metrics import CountRequests, Metrics
 from rag.serve.openai import Cite
+from rag.serve.originals import ServedOriginals
 from rag.serve.service import Limits, Reply, Service
 from rag.serve.uploads import Documents
 from rag.web.security import list_hosts, middleware
@@ -51,8 +52,10 @@ class AppOptions(TypedDict, total=False):
     are accepted, as are those to loopback names and `hosts`. With `keys`, every request needs one; `rate` is the number
     of requests in a minute that a key, or else a client, may send. Pages of the origins in `cors` may call the API.
     Documents may be added to the indexes named in `uploads`. `price` is that of a million tokens read and written,
-    which pages show as costs; `cite` says how answers cite in OpenAI's API (`rag.serve.openai`). `feedback` is the file
-    that ratings of answers go to (`rag.serve.feedback`); without one, the page takes none.
+    which pages show as costs; `cite` says how answers cite in OpenAI's API (`rag.serve.openai`). `originals` says
+    whether callers may see the files that the indexes were built from; by default only where requests to no other than
+    loopback names are accepted. `feedback` is the file that ratings of answers go to
+    (`rag.serve.feedback`); without one, the page takes none.
     """
 
     base_url: str | None
@@ -64,6 +67,7 @@ class AppOptions(TypedDict, total=False):
     price: Price | None
     feedback: Path | None
     cite: Cite
+    originals: bool | None
 
 
 def create_app(service: Service, **options: Unpack[AppOptions]) -> FastAPI:
@@ -111,7 +115,11 @@ def create_app(service: Service, **options: Unpack[AppOptions]) -> FastAPI:
         },
         lifespan=lifespan,
     )
-    app.include_router(Api(service, base_url).router())
+    is_allowed = options.get("originals")
+    if is_allowed is None:  # only this machine can ask, whose files they are
+        is_allowed = base_url is None and not options.get("hosts")
+    originals = ServedOriginals(service, is_allowed=is_allowed)
+    app.include_router(Api(service, base_url, originals).router())
     app.add_route("/healthz", _health, include_in_schema=False)
     app.add_route("/readyz", ready, include_in_schema=False)
     app.add_route("/metrics", metrics.page, include_in_schema=False)
@@ -122,6 +130,7 @@ def create_app(service: Service, **options: Unpack[AppOptions]) -> FastAPI:
         price=options.get("price"),
         base_url=base_url,
         feedback=options.get("feedback"),
+        originals=originals,
     )
     openai_routes = openai.routes(service, base_url=base_url, cite=options.get("cite", "markers"))
     document_routes = documents_api.routes(service, documents, libraries)

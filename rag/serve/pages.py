@@ -23,7 +23,7 @@ from starlette.routing import Route
 
 from rag.answer.attribution.check import SentenceCheck, check_answer
 from rag.answer.llms import Price
-from rag.base.errors import ModelFailureError, NotFoundError, QuestionError, UsageError, UserError
+from rag.base.errors import BusyError, ModelFailureError, NotFoundError, QuestionError, UsageError, UserError
 from rag.base.terminal import pluralize
 from rag.base.types import Answer, Passage, Turn
 from rag.index.index import Index
@@ -34,6 +34,7 @@ from rag.serve.feedback import FeedbackFile, FeedbackPages
 from rag.serve.http import EventStream, base_of, error_parts, event, json_response, last_item, read_json, with_messages
 from rag.serve.library import Libraries
 from rag.serve.links import links_to, passage_url, read_marks
+from rag.serve.originals import OriginalPages, ServedOriginals
 from rag.serve.recent import RecentAnswers
 from rag.serve.service import Service
 from rag.serve.site import Site
@@ -56,19 +57,22 @@ def routes(
     price: Price | None = None,
     base_url: str | None = None,
     feedback: Path | None = None,
+    originals: ServedOriginals | None = None,
 ) -> list[Route]:
     """Return the routes of the pages, with those of their static files.
 
     `documents` are those that people may change, by the name of the index. With a `price`, answers of language models
-    say their cost. Links in exported files begin with `base_url`, by default the address of the request.
-    With `feedback`, people may rate answers: ratings go to this file (`rag.serve.feedback`).
-    Raises `RagError` for a file that cannot be written.
+    say their cost. Links in exported files begin with `base_url`, by default the address of the request. Without
+    `originals`, none are shown. With `feedback`, people may rate answers: ratings go to this file
+    (`rag.serve.feedback`). Raises `RagError` for a file that cannot be written.
     """
     lists_documents = any(map(has_documents, service.indexes.values()))
-    site = Site(service, documents=lists_documents)
+    originals = originals or ServedOriginals(service, is_allowed=False)
+    site = Site(service, documents=lists_documents, originals=originals.is_allowed)
     recent, turns = RecentAnswers(), TurnRenderer(site, price, has_feedback=feedback is not None)
     ask, threads = AskPages(site, turns, recent, base_url), ThreadPages(service, turns, base_url)
-    other = OtherPages(site)
+    other = OtherPages(site, originals)
+    files = OriginalPages(service, originals)
     page_routes = [
         Route("/", site.with_error_pages(ask.page)),
         Route("/examples", with_messages(ask.examples)),
@@ -81,6 +85,8 @@ def routes(
         Route("/export/{format}", with_messages(threads.export_one), methods=["POST"]),
         Route("/check", site.with_error_pages(other.check), methods=["GET", "POST"]),
         Route("/p/{index}/{passage:path}", site.with_error_pages(other.passage)),
+        Route("/original/{index}/{passage:path}", site.with_error_pages(files.picture)),
+        Route("/download/{index}/{passage:path}", site.with_error_pages(files.download)),
         Route("/static/{name:path}", site.pages.static),
     ]
     if feedback is not None:
@@ -363,14 +369,19 @@ async def _send_events(pieces: AsyncGenerator[tuple[str, dict[str, Any]], None])
 class OtherPages:
     """The pages of a passage and of a pasted text."""
 
-    def __init__(self, site: Site) -> None:
-        self._site, self._service = site, site.service
+    def __init__(self, site: Site, originals: ServedOriginals) -> None:
+        self._site, self._service, self._originals = site, site.service, originals
 
     async def passage(self, request: Request) -> Response:
-        """Show a passage with the marks of the link, and its neighbours."""
+        """Show a passage with the marks of the link, its neighbours, and its pages if it is of a PDF."""
         index, identifier = request.path_params["index"], request.path_params["passage"]
         context = await self._service.run(self._service.passage, index, identifier)
-        passage = context.passage
+        passage, marks = context.passage, read_marks(request.query_params.get("mark", ""))
+        original, problem = None, ""
+        try:
+            original = await self._service.run(self._originals.find, index, passage.id, marks or None)
+        except (NotFoundError, BusyError) as error:
+            problem = str(error)
         return self._site.page(
             request,
             "passage.html.j2",
@@ -378,7 +389,10 @@ class OtherPages:
             index=index,
             shown=context,
             title=passage.title or passage.section or passage.id,
-            pieces=split_at_marks(passage.text, read_marks(request.query_params.get("mark", ""))),
+            pieces=split_at_marks(passage.text, marks),
+            original=original,
+            problem=problem,
+            source_url=context.url_at(marks),
             before=context.before and passage_url("", index, context.before.id),
             after=context.after and passage_url("", index, context.after.id),
         )

@@ -1,13 +1,12 @@
 """A passage with its neighbours in the document, and the source of the document."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
-from rag.base.errors import IndexingError
-from rag.base.types import DOCUMENTS, Passage
-from rag.index.files import roots_of
+from rag.base.types import Passage
 from rag.index.index import Index
+from rag.index.originals import Originals, Span, text_fragment
 
 _NUMBERED_ID = re.compile(r"(.*?)(0|[1-9][0-9]{0,17})", re.DOTALL)
 
@@ -29,13 +28,21 @@ class PassageContext:
         """The source, if it is an address on the web."""
         return self.source if self.source.startswith(("https://", "http://")) else ""
 
+    def url_at(self, spans: Sequence[Span]) -> str:
+        """The address on the web at the page of the passage, or at the words of the first span; empty without one."""
+        if not self.url:
+            return ""
+        if self.passage.page is not None:
+            return f"{self.url}#page={self.passage.page}"
+        return f"{self.url}{text_fragment(self.passage.text, spans)}"
+
 
 class ServedPassages:
     """The passages of an index as it was opened: a reply keeps them when the index is replaced."""
 
     def __init__(self, index: Index) -> None:
         self.index = index
-        self._urls = page_urls(index)
+        self.originals = Originals(index)
 
     def find(self, identifier: str) -> PassageContext | None:
         """Return a passage with its neighbours and its source, or None."""
@@ -46,7 +53,7 @@ class ServedPassages:
             passage,
             find_neighbour(self.index, passage, -1),
             find_neighbour(self.index, passage, 1),
-            source_of(self.index, self._urls, passage),
+            self.originals.source_of(passage),
         )
 
 
@@ -63,29 +70,3 @@ def find_neighbour(index: Index, passage: Passage, step: int) -> Passage | None:
     if candidate is None or match[1].endswith("#"):
         return candidate
     return candidate if passage.title and candidate.title == passage.title else None
-
-
-def page_urls(index: Index) -> dict[str, str]:
-    """Return the URLs of the web pages of an index, by the names of their files, with which passage ids begin."""
-    if index.build is None:
-        return {}
-    from rag.documents.mirrors import read_pages
-
-    urls = {}
-    try:
-        for root in roots_of(index.manifest, index.build.parent):
-            scheme = urlsplit(root.source.url).scheme
-            if scheme in ("http", "https"):
-                for page in read_pages(root.source.path.parent).values():
-                    urls[root.source.prefix + page.file] = f"{scheme}://{page.page}"
-    except IndexingError:  # an index that does not know its sources
-        return {}
-    return urls
-
-
-def source_of(index: Index, urls: dict[str, str], passage: Passage) -> str:
-    """Return the URL or the file name of a passage's document; empty if the index knows neither."""
-    name, number, _ = passage.id.rpartition("#")
-    if name in urls:
-        return urls[name]
-    return name if number and DOCUMENTS in str(index.manifest.get("format", "")).split(", ") else ""

@@ -330,6 +330,38 @@ class IndexesResponse(BaseModel):
     judge: str
 
 
+class PageResponse(BaseModel):
+    """A page of a PDF: its number from 1, its size in points, the boxes on it, and the address of its picture (PNG).
+
+    A box is left, top, right and bottom as fractions of the width and the height of the page as it is seen, from its
+    upper left corner; so it fits a picture of any size.
+    """
+
+    page: int
+    width: float
+    height: float
+    boxes: list[tuple[float, float, float, float]]
+    image: str
+
+
+class OriginalResponse(BaseModel):
+    """Where a passage stands in the file that it was read from.
+
+    `pages` are those of a PDF on which the words stand; the one where the passage begins, without boxes, if they were
+    not found, as `note` says. `page_count` is 0 for other files. `url` is the address of a page of the web, at the
+    words, or empty; `download` is that of the file.
+    """
+
+    index: str
+    passage: str
+    file: str
+    download: str
+    url: str
+    page_count: int
+    pages: list[PageResponse]
+    note: str
+
+
 class Fault(BaseModel):
     """`type` is the name of an error of `rag.base.errors`, or AuthenticationError, HTTPError or InternalError."""
 

@@ -26,9 +26,10 @@ _SESSIONS = {"rag-session", "__Host-rag-session"}  # cookies of `rag.serve.gate`
 class Site:
     """What all pages share: the service, the templates, and how errors are shown."""
 
-    def __init__(self, service: Service, *, documents: bool = False) -> None:
+    def __init__(self, service: Service, *, documents: bool = False, originals: bool = False) -> None:
         self.service = service
         self.pages = Pages("rag.web", "rag.serve")
+        self.pages.define(shows_originals=originals)
         self._tabs = [("/", "Ask"), ("/check", "Check"), ("/compare", "Compare")]
         if documents:
             self._tabs.append(("/documents", "Documents"))

@@ -138,6 +138,12 @@ class PassageView:
         return any(piece.marks for piece in self.pieces)
 
     @property
+    def has_pages(self) -> bool:
+        """Whether the passage is of a PDF, whose pages can be shown."""
+        name = self.passage.id.rpartition("#")[0].lower().removesuffix(".gz")
+        return name.endswith(".pdf") and self.passage.page is not None and self.href.startswith("/p/")
+
+    @property
     def quote(self) -> str:
         """The first words that are marked."""
         return next((" ".join(piece.text.split())[:_MAX_EXCERPT_LENGTH] for piece in self.pieces if piece.marks), "")

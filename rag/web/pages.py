@@ -54,6 +54,10 @@ class Pages:
         )
         self._environment.globals["static"] = self.address
 
+    def define(self, **values: object) -> None:
+        """Give all templates these values."""
+        self._environment.globals.update(values)
+
     def address(self, name: str) -> str:
         """Return the address of a static file, which changes with its content."""
         return f"/static/{name}?v={self._versions[name]}"

@@ -21,29 +21,35 @@ _LINE_END = re.compile(r"([^\S\n]*\n(?:[^\S\n]*\n)*)")
 def to_markdown(answer: Answer, link: Link | None = None, style: Style = "footnotes") -> str:
     """Return the question as a heading, and the answer as Markdown; a short answer stands first, in bold.
 
-    The styles are those of `with_footnotes` and `with_links`.
+    Style `footnotes` is that of `with_footnotes`. Before the notes it lists the sentences that a judge rejected
+    (`trace["checked"]`), with what the source says instead; words that differ are bold. Style `links` is that of
+    `with_links`.
     """
-    rendered = with_links(answer, link) if style == "links" else with_footnotes(answer, link, checks=True)
-    return f"{_heading(answer.question.text)}{rendered.text}\n"
+    text = with_links(answer, link).text if style == "links" else footnoted(answer, link)
+    return f"{_heading(answer.question.text)}{text}\n"
 
 
-def with_footnotes(
-    answer: Answer, link: Link | None = None, *, sources: bool = True, checks: bool = False, prefix: str = ""
-) -> Rendered:
+def footnoted(answer: Answer, link: Link | None = None, prefix: str = "") -> str:
+    """Return what `to_markdown` writes below the question, with footnotes.
+
+    Their labels begin with `prefix`: a file may have several answers.
+    """
+    rejections = "\n".join(_rejection(rejection, prefix) for rejection in list_rejections(answer))
+    checks = f"\n\nChecked against the sources:\n\n{rejections}" if rejections else ""
+    text = with_footnotes(answer, link, sources=False, prefix=prefix).text
+    return f"{text}{checks}{_notes(list_sources(answer, link), prefix)}"
+
+
+def with_footnotes(answer: Answer, link: Link | None = None, *, sources: bool = True, prefix: str = "") -> Rendered:
     """The answer as Markdown with a footnote for each cited passage: its title, its URL, and the quotes.
 
-    The places are those of the marks, such as `[^1]`, in the text. `sources` is as in `with_links`. With `checks`, the
-    sentences that a judge rejected (`trace["checked"]`) are listed with what the source says instead; words that differ
-    are bold. Labels of footnotes begin with `prefix`: a file may have several answers.
+    The places are those of the marks, such as `[^1]`, in the text. `sources` is as in `with_links`; labels of footnotes
+    begin with `prefix`.
     """
     listed = list_sources(answer, link)
     writer = Writer()
     _write(writer, answer, listed, lambda source, _: f"[^{prefix}{source.number}]", link)
-    rejections = [_rejection(rejection, prefix) for rejection in list_rejections(answer)] if checks else []
-    if rejections:
-        writer.write("\n\nChecked against the sources:\n\n" + "".join(rejections).removesuffix("\n"))
-    for source in listed if sources else ():
-        writer.write(f"\n\n[^{prefix}{source.number}]: {_title(source)}{_quotes(source)}")
+    writer.write(_notes(listed, prefix) if sources else "")
     return writer.finish()
 
 
@@ -117,22 +123,9 @@ def _lines(text: str, *, after_citation: bool) -> str:
     return output
 
 
-def _rejection(rejection: Rejection, prefix: str) -> str:
-    """A list item of a sentence that is rejected."""
-    explanation = markdown_line(rejection.explanation, line_start=False)
-    item = f"- {rejection.label.capitalize()}: “{_bold(rejection.claim)}” {explanation}"
-    if rejection.source is None:
-        return f"{item}.\n"
-    title = one_line(rejection.source.headings) or one_line(rejection.source.id)
-    place = (
-        f" ({markdown_line(title, line_start=False)})" if rejection.number is None else f"[^{prefix}{rejection.number}]"
-    )
-    return f"{item}: “{_bold(rejection.quote)}”{place}\n"
-
-
-def _bold(pieces: Pieces) -> str:
-    lines = ((markdown_line(text, line_start=False), differs) for text, differs in pieces)
-    return "".join(f"**{line}**" if differs else line for line, differs in lines)
+def _notes(sources: Sequence[Source], prefix: str) -> str:
+    """A footnote for each source."""
+    return "".join(f"\n\n[^{prefix}{source.number}]: {_title(source)}{_quotes(source)}" for source in sources)
 
 
 def _heading(text: str) -> str:
@@ -140,6 +133,23 @@ def _heading(text: str) -> str:
     line = one_line(text)
     escaped = re.sub(r"(#+)$", r"\\\1", markdown_line(line, line_start=False))  # `#` at the end would not be shown
     return f"# {escaped}\n\n" if line else ""
+
+
+def _rejection(rejection: Rejection, prefix: str) -> str:
+    """A list item of a sentence that is rejected."""
+    explanation = markdown_line(rejection.explanation, line_start=False)
+    item = f"- {rejection.label.capitalize()}: “{_bold(rejection.claim)}” {explanation}"
+    if rejection.source is None:
+        return f"{item}."
+    title = one_line(rejection.source.headings) or one_line(rejection.source.id)
+    number = rejection.number
+    place = f" ({markdown_line(title, line_start=False)})" if number is None else f"[^{prefix}{number}]"
+    return f"{item}: “{_bold(rejection.quote)}”{place}"
+
+
+def _bold(pieces: Pieces) -> str:
+    lines = ((markdown_line(text, line_start=False), differs) for text, differs in pieces)
+    return "".join(f"**{line}**" if differs else line for line, differs in lines)
 
 
 def _title(source: Source) -> str:

@@ -8,7 +8,7 @@ from autoais.base.io.jsonl import dumps
 from rag.answer.attribution.check import SentenceVerdict
 from rag.answer.export.escaping import html_text, markdown_line, one_line
 from rag.answer.export.html import answer_parts, check_parts, make_page, source_parts
-from rag.answer.export.markdown import with_footnotes
+from rag.answer.export.markdown import footnoted
 from rag.answer.export.sources import Link
 from rag.base.errors import UsageError
 from rag.base.rows import write_answer
@@ -69,8 +69,7 @@ def _write_markdown(title: str, turns: Sequence[ThreadTurn]) -> str:
     parts = [f"# {markdown_line(one_line(title))}\n"]
     for number, turn in enumerate(turns, 1):
         parts.append(f"## {markdown_line(one_line(turn.question))}\n")
-        text = with_footnotes(turn.answer, turn.link, checks=True, prefix=f"{number}-").text
-        parts.append(f"{text}\n")
+        parts.append(footnoted(turn.answer, turn.link, f"{number}-") + "\n")
         if turn.doubts:
             lines = [f"- “{markdown_line(text, line_start=False)}”: {verdict}\n" for text, verdict in turn.doubts]
             parts.append(f"The judge doubts:\n\n{''.join(lines)}")

@@ -12,7 +12,7 @@ _ENDS = ".:!?"
 
 def in_columns(lines: list[Line]) -> list[Line]:
     """The lines of a page, where runs of lines from two columns in turns become one column after the other."""
-    halves = [half for line in lines for half in _halves(line)]
+    halves = [half for line in lines for half in split_at_gap(line)]
     gutter = _gutter(halves)
     if gutter is None:
         return lines
@@ -24,7 +24,7 @@ def in_columns(lines: list[Line]) -> list[Line]:
     return lines_by_column if lines_by_column != halves else lines
 
 
-def _halves(line: Line) -> Iterator[Line]:
+def split_at_gap(line: Line) -> Iterator[Line]:
     """A line that one gap parts, as two."""
     if len(line.cells) != 6:
         yield line

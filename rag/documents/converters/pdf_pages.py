@@ -1,20 +1,13 @@
-"""The lines of a PDF, read by `pdf_worker.py` in a process of its own that is stopped when it takes too long."""
+"""The lines of a PDF, read by a process of its own (`pdf_process.py`)."""
 
-import atexit
-import json
-import os
-import subprocess
-import sys
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from pathlib import Path
-from typing import IO, Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from rag.base.errors import FormatError
+from rag.documents.converters.pdf_process import PdfProcess
 
 SECONDS = 60.0  # for one file
-_WORKER = Path(__file__).with_name("pdf_worker.py")
+process = PdfProcess()
 
 
 class Line(NamedTuple):
@@ -57,7 +50,7 @@ class Pages(NamedTuple):
 
 def read_pages(data: bytes, location: str, seconds: float | None = None) -> Pages:
     """Read a PDF; raises `FormatError` if it is broken, encrypted, has no text or takes longer than `seconds`."""
-    rows = _rows(data, location, SECONDS if seconds is None else seconds)
+    rows = process.rows(data, location, SECONDS if seconds is None else seconds)
     first = next(rows)
     pages = [*rows]
     unmapped = pages.count("unmapped")
@@ -72,89 +65,3 @@ def read_pages(data: bytes, location: str, seconds: float | None = None) -> Page
             f"{location}: no text on its {len(lines)} pages: scanned pages need text recognition (OCR) first"
         )
     return Pages(first["title"] or "", [tuple(mark) for mark in first["outline"]], lines, unmapped)
-
-
-def _rows(data: bytes, location: str, limit: float) -> Iterator[Any]:
-    """What the worker writes about a file."""
-    with _lock:
-        process = _start_worker()
-        late = threading.Event()
-
-        def stop() -> None:
-            late.set()
-            process.kill()
-
-        timer = threading.Timer(limit, stop)
-        timer.start()
-        is_done = False
-        try:
-            process.stdin.write(b"%d\n" % len(data))
-            process.stdin.write(data)
-            process.stdin.flush()
-            for line in process.stdout:
-                row = json.loads(line)
-                is_done = row is None or (isinstance(row, dict) and "error" in row)
-                if row is None:
-                    return
-                if is_done:
-                    raise FormatError(_explain_error(location, row["error"]))
-                yield row
-        except (OSError, ValueError):
-            pass  # the process ended, also in the middle of a line
-        finally:
-            timer.cancel()
-            if not is_done:
-                _stop()
-    if late.is_set():
-        raise FormatError(f"{location}: the PDF takes longer than {limit:g} seconds to read")
-    raise FormatError(f"{location}: the PDF cannot be read: the reader crashed on it or ran out of memory")
-
-
-def _explain_error(location: str, error: str) -> str:
-    if "assword" in error:
-        return f"{location}: the PDF is encrypted: save it without a password first"
-    if "No module named" in error:
-        return f"{location}: reading PDFs needs pypdfium2: pip install pypdfium2"
-    return f"{location}: the PDF cannot be read: {error}"
-
-
-class _Worker(NamedTuple):
-    process: "subprocess.Popen[bytes]"
-    stdin: IO[bytes]
-    stdout: IO[bytes]
-
-    def kill(self) -> None:
-        self.process.kill()
-
-
-_lock = threading.Lock()
-_running: list[_Worker] = []
-
-
-def _start_worker() -> _Worker:
-    if not _running or _running[0].process.poll() is not None:
-        _stop()
-        paths = os.pathsep.join(part for part in sys.path if part)
-        process = subprocess.Popen(
-            # -P: the worker's folder has modules with names of the standard library's.
-            [sys.executable, "-P", str(_WORKER)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": paths},
-        )
-        assert process.stdin is not None
-        assert process.stdout is not None
-        _running.append(_Worker(process, process.stdin, process.stdout))
-    return _running[0]
-
-
-@atexit.register
-def _stop() -> None:
-    while _running:
-        worker = _running.pop()
-        worker.kill()
-        worker.process.wait()
-        for stream in (worker.stdin, worker.stdout):
-            with suppress(OSError):
-                stream.close()

@@ -1,20 +1,29 @@
 """Reads the lines of PDFs in a process of its own, as a broken file can hang or crash the library.
 
-Standard input has a line with the number of bytes, then the bytes of a file, again and again. For each file it writes
-JSON lines: the outline and the number of pages, then the lines of each page, or `"unmapped"` if its fonts do not say
-which letters they draw, then `null`; or an object with `error`.
+Standard input has a line of JSON with the number of `bytes`, then the bytes of a file, again and again. For each file
+it writes JSON lines: the outline and the number of pages, then the lines of each page, or `"unmapped"` if its fonts do
+not say which letters they draw, then `null`; or an object with `error`.
 A line that wide gaps part, as in tables, ends with three numbers for each part: where it begins in the text, its left
-and its right. This file imports nothing of `rag`, so it starts fast.
+and its right.
+
+A request with a `page` (from 1) is for that page alone. It gets the number of pages and the size of the page in points,
+then its lines and the boxes of their characters (left, top, right, bottom, as parts of a million of the page as it is
+seen, from its upper left corner); with a `width` in pixels, a PNG in base64 instead, in which `boxes` are marked.
+
+This file imports nothing of `rag`, so it starts fast.
 """
 
 # ruff: noqa: ANN401  (the library has no types)
 
+import base64
 import ctypes
 import gc
 import json
 import math
 import re
+import struct
 import sys
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from statistics import median
@@ -67,6 +76,11 @@ _EXPONENT = str.maketrans("0123456789+-−–", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺�
 
 _FIELDS = 5000  # of a form, on a page
 _encode = json.JSONEncoder(check_circular=False, separators=(",", ":")).encode
+_PARTS = 1_000_000
+_MAX_BOXES = 100_000  # characters of a page
+_MAX_PIXELS, _MAX_SIDE = 4_000_000, 8_000  # of a picture
+_TINTS = [bytes(value * tint // 255 for value in range(256)) for tint in (255, 241, 140)]  # yellow
+_Box = tuple[int, int, int, int]
 Row = tuple[str, int, int, int, int, int] | tuple[str, int, int, int, int, int, list[int]]
 
 
@@ -128,9 +142,13 @@ def main() -> None:
     except (ImportError, ValueError, OSError):
         pass  # not on this system
     while line := sys.stdin.buffer.readline():
-        data = sys.stdin.buffer.read(int(line))
+        request = json.loads(line)
+        data = sys.stdin.buffer.read(request["bytes"])
         try:
-            _read(data)
+            if "page" in request:
+                _show(data, request["page"], request.get("width"), request.get("boxes", []))
+            else:
+                _read(data)
         except Exception as error:  # noqa: BLE001  (whatever it is, the file cannot be read)
             _write({"error": str(error) or type(error).__name__})
 
@@ -175,6 +193,101 @@ def _read(data: bytes) -> None:
         document.close()
 
 
+def _show(data: bytes, number: int, width: int | None, boxes: list[_Box]) -> None:
+    """Write the size of a page, then its lines with the boxes of their characters or, with a width, its picture."""
+    import pypdfium2
+    import pypdfium2.raw as raw
+
+    document = pypdfium2.PdfDocument(data)
+    try:
+        if document.get_formtype():
+            document.init_forms()
+        if not 1 <= number <= len(document):
+            raise ValueError(f"there is no page {number}: it has {len(document)}")
+        page = document[number - 1]
+        points = page.get_size()
+        _write({"pages": len(document), "width": points[0], "height": points[1]})
+        if width is None:
+            _write(_boxed_lines(raw, page))
+        else:
+            _write(base64.b64encode(_picture(page, width, boxes)).decode())
+        _write(None)
+    finally:
+        document.close()
+
+
+def _boxed_lines(raw: Any, page: Any) -> list[tuple[Row, list[_Box]]]:
+    """The lines of a page, each with the boxes of its characters; those that are filled in last."""
+    text_page = raw.FPDFText_LoadPage(page)
+    if not text_page:
+        raise ValueError("its text cannot be loaded")
+    try:
+        lines, glyphs, spans, text = _measure_lines(raw, text_page)
+        rows: list[tuple[Row, list[_Box]]] = []
+        count = 0
+        for line, span in zip(lines, spans, strict=True):
+            places = [place for place in range(span.first, span.last + 1) if _stays(text[place])]
+            rows.append((line, [_box(raw, page, glyphs, place) for place in places]))
+            count += len(places)
+            if count > _MAX_BOXES:
+                break
+        form = page.formenv
+        for value, corners in _fields(raw, page, form) if form is not None else ():
+            rows.append(((value, 0, 0, 0, 100, 0), [_seen(raw, page, *corners)] * len(value)))
+        return rows
+    except _UnmappedError:
+        return []
+    finally:
+        raw.FPDFText_ClosePage(text_page)
+
+
+def _stays(character: str) -> bool:
+    """Whether a character of the library's text is one of the line: of a pair of units, the second one is none."""
+    return character != "\0" and not "\udc00" <= character <= "\udfff"
+
+
+def _box(raw: Any, page: Any, glyphs: _Glyphs, place: int) -> _Box:
+    left, right, bottom, top = (ctypes.c_double() for _ in range(4))
+    corners = map(ctypes.byref, (left, right, bottom, top))
+    raw.FPDFText_GetCharBox(glyphs.page, glyphs.index(place), *corners)
+    return _seen(raw, page, left.value, bottom.value, right.value, top.value)
+
+
+def _seen(raw: Any, page: Any, left: float, bottom: float, right: float, top: float) -> _Box:
+    """The box of two corners as the page is seen, in parts of a million of its width and height."""
+    x, y = ctypes.c_int(), ctypes.c_int()
+    places = []
+    for corner in ((left, bottom), (right, top)):
+        raw.FPDF_PageToDevice(page, 0, 0, _PARTS, _PARTS, 0, *corner, ctypes.byref(x), ctypes.byref(y))
+        places.append((min(max(x.value, 0), _PARTS), min(max(y.value, 0), _PARTS)))
+    (first_x, first_y), (last_x, last_y) = places
+    return min(first_x, last_x), min(first_y, last_y), max(first_x, last_x), max(first_y, last_y)
+
+
+def _picture(page: Any, width: int, boxes: list[_Box]) -> bytes:
+    """A page as a PNG of this width, or smaller if it would have too many pixels; what is white in a box is yellow."""
+    points, height = page.get_size()
+    scale = min(width / points, math.sqrt(_MAX_PIXELS / points / height), _MAX_SIDE / max(points, height))
+    bitmap = page.render(scale=scale, rev_byteorder=True)
+    pixels, channels = bytearray(bitmap.buffer), bitmap.n_channels
+    for left, top, right, bottom in boxes:
+        for row in range(top * bitmap.height // _PARTS, bottom * bitmap.height // _PARTS):
+            first, last = (row * bitmap.stride + place * bitmap.width // _PARTS * channels for place in (left, right))
+            for channel, tint in enumerate(_TINTS if channels > 1 else ()):
+                part = slice(first + channel, last, channels)
+                pixels[part] = pixels[part].translate(tint)
+    # Each row of a PNG begins with the number of its filter.
+    length = bitmap.width * channels
+    rows = b"".join(b"\0" + pixels[start : start + length] for start in range(0, len(pixels), bitmap.stride))
+    header = struct.pack(">2I5B", bitmap.width, bitmap.height, 8, {1: 0, 3: 2, 4: 6}[channels], 0, 0, 0)
+    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows, 6)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(*chunk) for chunk in chunks)
+
+
+def _chunk(name: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+
 def _outline(document: Any) -> list[tuple[int, str, int, float | None]]:
     """Level, title, page (from 0) and height on the page of each bookmark."""
     items: list[tuple[int, str, int, float | None]] = []
@@ -208,7 +321,7 @@ def _lines(document: Any, number: int) -> list[Row]:
         if not text_page:
             raise ValueError(f"the text of page {number + 1} cannot be loaded")
         try:
-            lines, glyphs = _measure_lines(raw, text_page)
+            lines, glyphs, *_ = _measure_lines(raw, text_page)
         finally:
             raw.FPDFText_ClosePage(text_page)
         return _fill_in(lines, _values(raw, page, form, glyphs)) if form is not None else lines
@@ -221,6 +334,18 @@ def _lines(document: Any, number: int) -> list[Row]:
 def _values(raw: Any, page: Any, form: Any, glyphs: _Glyphs) -> list[Row]:
     """What is filled in on a page, as lines."""
     items: list[Row] = []
+    for text, (begin, bottom, end, top) in _fields(raw, page, form):
+        x, y = glyphs.turn(begin, bottom)
+        other_x, other_y = glyphs.turn(end, top)
+        left, right, low, high = (
+            int(10 * place) for place in (min(x, other_x), max(x, other_x), min(y, other_y), max(y, other_y))
+        )
+        items.append((text, left, right, (low if high - low < 300 else high - 100) + 30, 100, 0))
+    return items
+
+
+def _fields(raw: Any, page: Any, form: Any) -> Iterator[tuple[str, tuple[float, float, float, float]]]:
+    """What is filled in on a page, and the left, bottom, right and top of its field."""
     field_types = {raw.FPDF_FORMFIELD_TEXTFIELD, raw.FPDF_FORMFIELD_COMBOBOX, raw.FPDF_FORMFIELD_LISTBOX}
     for number in range(min(raw.FPDFPage_GetAnnotCount(page), _FIELDS)):
         field = raw.FPDFPage_GetAnnot(page, number)
@@ -231,15 +356,8 @@ def _values(raw: Any, page: Any, form: Any, glyphs: _Glyphs) -> list[Row]:
             raw.FPDFAnnot_GetFormFieldValue(form, field, buffer, size)
             text = " ".join(_clean_text(bytes(buffer).decode("utf-16-le", "replace")).split())
             if text:
-                x, y = glyphs.turn(position.left, position.bottom)
-                end, top = glyphs.turn(position.right, position.top)
-                left, right, bottom, top = (
-                    int(10 * place) for place in (min(x, end), max(x, end), min(y, top), max(y, top))
-                )
-                y = bottom if top - bottom < 300 else top - 100
-                items.append((text, left, right, y + 30, 100, 0))
+                yield text, (position.left, position.bottom, position.right, position.top)
         raw.FPDFPage_CloseAnnot(field)
-    return items
 
 
 def _fill_in(rows: list[Row], values: list[Row]) -> list[Row]:
@@ -278,7 +396,8 @@ def _fill_in(rows: list[Row], values: list[Row]) -> list[Row]:
     return nonempty
 
 
-def _measure_lines(raw: Any, page: Any) -> tuple[list[Row], _Glyphs]:
+def _measure_lines(raw: Any, page: Any) -> tuple[list[Row], _Glyphs, list[_Span], str]:
+    """The lines of a page, and where they stand in its text."""
     count = max(0, raw.FPDFText_CountChars(page))
     buffer = bytearray(2 * (count + 1))  # each length of a ctypes array is a type, which takes time to make
     length = raw.FPDFText_GetText(page, 0, count, ctypes.byref(ctypes.c_ushort.from_buffer(buffer))) - 1
@@ -302,7 +421,7 @@ def _measure_lines(raw: Any, page: Any) -> tuple[list[Row], _Glyphs]:
     spans = [part for span in spans for part in _split(glyphs, text, span)]
     lines = [_row(glyphs, text, span) for span in spans]
     _part(glyphs, text, lines, spans)
-    return lines, glyphs
+    return lines, glyphs, spans, text
 
 
 def _is_unmapped(raw: Any, page: Any, count: int) -> bool:

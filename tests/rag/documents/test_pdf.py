@@ -364,8 +364,10 @@ def test_a_file_that_takes_too_long_is_left_and_the_next_one_read(tmp_path: Path
 
 def test_a_reader_that_crashed_is_started_again(tmp_path: Path) -> None:
     read(tmp_path, [[Print(TEXT, 700)]])
-    os.kill(pdf_pages._running[0].process.pid, 9)
-    pdf_pages._running[0].process.wait()
+    running = pdf_pages.process._running
+    assert running is not None
+    os.kill(running.process.pid, 9)
+    running.process.wait()
     (passage,) = read(tmp_path, [[Print(TEXT, 700)]])
     assert passage.text == TEXT
 

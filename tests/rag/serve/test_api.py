@@ -376,7 +376,17 @@ def test_hits_and_checksum_are_of_the_same_index(index: Index, tmp_path: Path, m
 def test_the_api_describes_itself(client: TestClient) -> None:
     schema = told(client.get("/openapi.json"))
     assert schema["openapi"].startswith("3.1")
-    names = ("search", "statistics", "ask", "judge", "attribute", "indexes", "documents", "documents/{name}")
+    names = (
+        "search",
+        "statistics",
+        "ask",
+        "judge",
+        "attribute",
+        "original",
+        "indexes",
+        "documents",
+        "documents/{name}",
+    )
     spoken = ("chat/completions", "responses", "models", "models/{model}")
     assert set(schema["paths"]) == {f"/v1/{name}" for name in (*names, *spoken)}
     ask = schema["paths"]["/v1/ask"]["post"]["responses"]

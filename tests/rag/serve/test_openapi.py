@@ -30,7 +30,7 @@ def test_no_request_makes_a_fault(mode: GenerationMode, tmp_path_factory: pytest
     service = Service({"town": index}, ["extractive", "reader"], limits=Limits(workers=2, question=200))
     api = schemathesis.openapi.from_asgi("/openapi.json", create_app(service, hosts=["testserver"]))
     operations = [found.ok() for found in api.get_all_operations() if isinstance(found, Ok)]
-    assert len(operations) == 13
+    assert len(operations) == 14
     for operation in operations:
 
         @settings(

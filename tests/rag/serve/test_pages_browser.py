@@ -21,6 +21,7 @@ from rag.serve.service import Service
 from rag.testing import ScriptedModel
 from scripts.browser import serving
 from tests.rag.browser import NEEDS_CHROMIUM, PHONE, Page, check, expect
+from tests.rag.documents.pdfs import Print, make_pdf
 from tests.rag.serve.served import SlowQuoter, make_index, model_system, other_index, slow_system
 from tests.rag.serve.test_pages import EVIL
 
@@ -457,3 +458,33 @@ def test_right_to_left_text_is_laid_out_as_such(browse: Open, tmp_path: Path) ->
             assert page.locator(css).first.evaluate("node => getComputedStyle(node).direction") == "rtl"
         words, cite = (page.locator(css).first.bounding_box() for css in (".sentence .words", ".sentence .cite"))
         assert cite["x"] + cite["width"] <= words["x"] + 1  # it follows the sentence, on its left
+
+
+def test_a_citation_opens_the_page_of_the_pdf_with_its_words_in_a_box(browse: Open, tmp_path: Path) -> None:
+    lines = [
+        "The old ferry crosses the river twice a day.",
+        "The bridge of Harnholm opened in 1931.",
+        "It is of brick.",
+    ]
+    pages = [[], [Print(line, 500 - 30 * number, 80, 14) for number, line in enumerate(lines)]]
+    (tmp_path / "harnholm.pdf").write_bytes(make_pdf(pages))
+    service = Service({"town": rag.build_index(tmp_path / "harnholm.pdf", tmp_path / "town.index")}, ["extractive"])
+    with serving(create_app(service)) as url:
+        page = browse("/?q=When did the bridge of Harnholm open?", url=url)
+        page.locator(".sentence a.cite").first.click()
+        panel = page.locator(".passage.shown")
+        panel.get_by_text("Show in the PDF").click()
+        expect(panel.locator(".pdf img")).to_have_js_property("naturalWidth", 1400)
+        check(page)
+        panel.get_by_role("link", name="Open as a page").click()
+        expect(page.locator(".original figcaption")).to_have_text("Page 2 of 2")
+        expect(page.locator(".original rect")).to_be_in_viewport()
+        sheet, box = page.locator(".original image").bounding_box(), page.locator(".original rect").bounding_box()
+        scale = sheet["width"] / 600  # pixels of a point
+        left, top = (box["x"] - sheet["x"]) / scale, (box["y"] - sheet["y"]) / scale
+        assert left == pytest.approx(80, abs=3)
+        assert top == pytest.approx(800 - 470 - 11, abs=3)  # capitals of 14 points are 10 high
+        assert top + box["height"] / scale == pytest.approx(800 - 470 + 4, abs=3)
+        assert box["width"] / scale == pytest.approx(240, rel=0.1)
+        check(page)
+    service.close()
