@@ -224,8 +224,8 @@ class AskPages:
     async def examples(self, request: Request) -> Response:
         """Return example questions of an index for a page that was shown before they were there."""
         _, index, system = self._read_link(request.query_params)
-        found = await self._examples_of(index, _LATER)
-        return json_response({"examples": self._example_links(found or [], {"index": index, "system": system})})
+        questions = await self._examples_of(index, _LATER)
+        return json_response({"examples": self._example_links(questions or [], {"index": index, "system": system})})
 
     @staticmethod
     def _example_links(examples: Sequence[str], selection: Mapping[str, str]) -> list[dict[str, str]]:
@@ -281,7 +281,7 @@ class AskPages:
             "sentences": len(turn.answer.sentences),
             "citations": sum(len(sentence.cites) for sentence in turn.answer.sentences),
             "answered": turn.history is not None,
-            "stored": write_turn(turn),
+            "record": write_turn(turn),
         }
 
     async def _whole(self, question: str, index: str, system: str, id_prefix: str, base: str) -> Markup:

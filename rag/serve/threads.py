@@ -28,15 +28,15 @@ class ThreadPages:
         return json_response({"turns": await self._service.run(self._show, turns, base)})
 
     def _show(self, values: Sequence[object], base: str) -> list[dict[str, object]]:
-        shown: list[dict[str, object]] = []
+        parts: list[dict[str, object]] = []
         for value in values:
             try:
                 turn = read_turn(value, self._service)
                 html = self._turns.answer(turn, read_place(value), base)
-                shown.append({"html": html, "turn": turn.history})
+                parts.append({"html": html, "turn": turn.history})
             except UserError as error:
-                shown.append({"message": sentence(error_parts(error)[2])})
-        return shown
+                parts.append({"message": sentence(error_parts(error)[2])})
+        return parts
 
     async def export(self, request: Request) -> Response:
         """Return a thread as a file, in one of `THREAD_FORMATS`."""

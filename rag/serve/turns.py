@@ -92,8 +92,8 @@ class AnsweredTurn:
 # --- stored by a browser ----------------------------------------------------------------------------------------------
 
 
-class _StoredTurn(BaseModel):
-    asked: str
+class _TurnRecord(BaseModel):
+    question: str
     system: str
     row: dict[str, Any]
     checks: list[SentenceCheck] | None = None
@@ -109,7 +109,7 @@ class _Place(BaseModel):
 def write_turn(turn: AnsweredTurn) -> dict[str, Any]:
     """Return a turn as JSON that a browser stores; `write_checks` has the rest."""
     return {
-        "asked": turn.question,
+        "question": turn.question,
         "system": turn.system,
         "row": write_answer(turn.answer, turn.index, turn.seconds),
     }
@@ -132,15 +132,15 @@ def read_turn(value: object, service: Service) -> AnsweredTurn:
     The neighbours of passages are looked up in the index as it is now, if it still has these passages.
     """
     try:
-        stored = _StoredTurn.model_validate(value)
-        place = _Place.model_validate(stored.row)
-        answer = read_answer(stored.row)
+        record = _TurnRecord.model_validate(value)
+        place = _Place.model_validate(record.row)
+        answer = read_answer(record.row)
     except (UserError, ValueError, OverflowError) as error:
         raise UsageError("the stored answer does not fit this version of rag") from error
-    if stored.checks is not None:
-        _check_places(stored.checks, answer)
+    if record.checks is not None:
+        _check_places(record.checks, answer)
     look = _look_in(service, place.index, answer)
-    return AnsweredTurn(stored.asked, answer, stored.system, place.index, place.seconds, look, stored.checks)
+    return AnsweredTurn(record.question, answer, record.system, place.index, place.seconds, look, record.checks)
 
 
 def _check_places(checks: Sequence[SentenceCheck], answer: Answer) -> None:
@@ -166,10 +166,10 @@ def _look_in(service: Service, index: str, answer: Answer) -> Look:
     passages = {hit.passage.id: hit.passage.text for hit in answer.hits}
     if index not in service.indexes:
         return lambda _: None
-    served = service.passages(index)
+    passages_now = service.passages(index)
 
     def look(identifier: str) -> PassageContext | None:
-        context = served.find(identifier)
+        context = passages_now.find(identifier)
         return context if context is not None and context.passage.text == passages.get(identifier) else None
 
     return look

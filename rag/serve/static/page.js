@@ -269,7 +269,7 @@ function prepare(root) {
   for (const answer of all(".answer", root)) showFirst(answer);
 }
 
-// A turn is {thread, number, asked, system, row, checks}: `row` is the answer as JSON, null while there is none. The
+// A turn is {thread, number, question, system, row, checks}: `row` is the answer as JSON, null while there is none. The
 // server makes HTML of it again, and checks it first.
 const threadPart = find("#thread");
 const askForm = find("#ask");
@@ -293,7 +293,7 @@ async function keep(act, ...values) {
 
 function saveThread() {
   thread.at = Date.now();
-  thread.questions = turns.map((turn) => turn.asked);
+  thread.questions = turns.map((turn) => turn.question);
   return keep(store.saveThread, thread);
 }
 
@@ -312,7 +312,7 @@ function setAddress(address, push) {
 
 /** An article for a turn, at the end of the thread. */
 function addArticle(turn) {
-  const heading = element("h2", { className: "question", textContent: turn.asked, tabIndex: -1, dir: "auto" });
+  const heading = element("h2", { className: "question", textContent: turn.question, tabIndex: -1, dir: "auto" });
   const article = element("article", { className: "turn" }, heading);
   turnOf.set(article, turn);
   threadPart.append(article);
@@ -353,7 +353,7 @@ async function ask(question, { push = true } = {}) {
   dropFailed();
   const { q, index, system } = askForm.elements;
   if (!thread) startThread(question, push);
-  const turn = { thread: thread.id, number: (turns.at(-1)?.number ?? 0) + 1, asked: question, system: system.value, row: null };
+  const turn = { thread: thread.id, number: (turns.at(-1)?.number ?? 0) + 1, question, system: system.value, row: null };
   turns.push(turn);
   thread.where = `${system.value}, ${index.value}`;
   const article = addArticle(turn);
@@ -368,7 +368,7 @@ async function ask(question, { push = true } = {}) {
   announce("Answering", true);
   const sent = { question, index: index.value, system: system.value, history: past.slice(-MAX_TURNS), place: `t${turn.number}` };
   const answer = await write(article, sent, () => retry(question), (answer, checks) => {
-    Object.assign(turn, answer.stored, { checks });
+    Object.assign(turn, answer.record, { checks });
     keep(store.saveTurn, turn);
   });
   article.removeAttribute("aria-busy");
@@ -431,17 +431,17 @@ function batches(list) {
 
 async function fillArticles(articles, batch) {
   const answered = batch.filter((turn) => turn.row);
-  let shown = [];
+  let parts = [];
   if (answered.length) {
     const reply = await post("/thread", { turns: answered.map((turn) => ({ ...turn, place: `t${turn.number}` })) });
     if (!reply.ok) throw new Error(await refusal(reply));
-    shown = (await reply.json()).turns;
+    parts = (await reply.json()).turns;
   }
   for (const turn of batch) {
     const article = articles[turns.indexOf(turn)];
-    const data = turn.row ? shown[answered.indexOf(turn)] : { message: "This question has no answer yet." };
+    const data = turn.row ? parts[answered.indexOf(turn)] : { message: "This question has no answer yet." };
     if (!data.html) {
-      fail(article, data.message, () => retry(turn.asked));
+      fail(article, data.message, () => retry(turn.question));
       continue;
     }
     article.append(...nodes(data.html));
@@ -717,12 +717,12 @@ async function showHistory() {
   const text = find("#find-thread").value.trim().toLowerCase();
   const entries = await store.listThreads().catch(() => []);
   const words = text.split(/\s+/);
-  const found = entries.filter((entry) => {
+  const matches = entries.filter((entry) => {
     const searched = [entry.title, ...entry.questions].join("\n").toLowerCase();
     return words.every((word) => searched.includes(word));
   });
-  find("#past").replaceChildren(...found.map(pastItem));
-  if (!found.length) find("#past").append(element("li", { className: "quiet", textContent: entries.length ? "No thread has these words." : "No questions yet." }));
+  find("#past").replaceChildren(...matches.map(pastItem));
+  if (!matches.length) find("#past").append(element("li", { className: "quiet", textContent: entries.length ? "No thread has these words." : "No questions yet." }));
   find("#forget").hidden = !entries.length;
 }
 

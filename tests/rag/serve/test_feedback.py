@@ -46,7 +46,7 @@ def client(service: Service, tmp_path: Path) -> Iterator[TestClient]:
 
 def ask(client: TestClient) -> dict[str, Any]:
     """The row of a new answer."""
-    row = dict(events(client, question=QUESTION))["answer"]["stored"]["row"]
+    row = dict(events(client, question=QUESTION))["answer"]["record"]["row"]
     assert isinstance(row, dict)
     return row
 

@@ -47,9 +47,9 @@ def shown(client: TestClient) -> dict[str, dict[str, Any]]:
 
 
 @pytest.fixture
-def stored(shown: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def record(shown: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """The answer as the browser stores it."""
-    turn = shown["answer"]["stored"] | {"checks": shown["verdicts"]["checks"], "place": "t2"}
+    turn = shown["answer"]["record"] | {"checks": shown["verdicts"]["checks"], "place": "t2"}
     return copy.deepcopy(turn)
 
 
@@ -60,11 +60,11 @@ def show(client: TestClient, *turns: object) -> list[dict[str, Any]]:
 
 
 def test_a_stored_answer_is_shown_as_it_was_without_asking(
-    client: TestClient, service: Service, shown: dict[str, dict[str, Any]], stored: dict[str, Any]
+    client: TestClient, service: Service, shown: dict[str, dict[str, Any]], record: dict[str, Any]
 ) -> None:
-    asked: list[object] = []
-    service.watch(asked.append)
-    turn = json.loads(json.dumps(stored))
+    replies: list[object] = []
+    service.watch(replies.append)
+    turn = json.loads(json.dumps(record))
     (first, second) = show(client, turn, turn | {"place": "t3"})
     old, new = HTMLParser(shown["answer"]["html"]), HTMLParser(first["html"])
     for css in (".short", ".sentence .words", ".cite", ".passage .page", ".meta", ".copied"):
@@ -75,12 +75,12 @@ def test_a_stored_answer_is_shown_as_it_was_without_asking(
     ]
     assert first["turn"] == shown["answer"]["turn"]
     assert present(HTMLParser(second["html"]).css_first(".passage")).attributes["id"] == "t3-p1"
-    assert asked == []
+    assert replies == []
 
 
-def test_an_answer_of_an_index_that_is_gone_is_still_shown(client: TestClient, stored: dict[str, Any]) -> None:
-    stored["row"]["index"] = "gone"
-    (turn,) = show(client, stored)
+def test_an_answer_of_an_index_that_is_gone_is_still_shown(client: TestClient, record: dict[str, Any]) -> None:
+    record["row"]["index"] = "gone"
+    (turn,) = show(client, record)
     assert "1931" in texts(HTMLParser(turn["html"]), ".short")
     assert not HTMLParser(turn["html"]).css(".beside")
 
@@ -102,7 +102,7 @@ def set_in(path: str, value: object) -> Any:  # noqa: ANN401
         set_in("row.index", 3),
         set_in("row.seconds", "<b>"),
         set_in("row.trace", {"tokens": {"read": "<b>", "written": 1}}),
-        set_in("asked", None),
+        set_in("question", None),
         set_in("system", ["reader"]),
         set_in("checks", []),
         set_in("checks.0.verdict", "<b>"),
@@ -113,14 +113,14 @@ def set_in(path: str, value: object) -> Any:  # noqa: ANN401
     ],
 )
 def test_a_row_that_contradicts_itself_is_refused_and_the_others_are_shown(
-    client: TestClient, stored: dict[str, Any], path: list[str], value: object
+    client: TestClient, record: dict[str, Any], path: list[str], value: object
 ) -> None:
-    broken: Any = copy.deepcopy(stored)
+    broken: Any = copy.deepcopy(record)
     target = broken
     for name in path[:-1]:
         target = target[int(name) if name.isdigit() else name]
     target[path[-1]] = value
-    refused, fine = show(client, broken, stored)
+    refused, fine = show(client, broken, record)
     assert refused == {"message": refused["message"]}
     assert refused["message"].startswith("The stored answer") or "check" in refused["message"]
     assert "html" in fine
@@ -128,18 +128,18 @@ def test_a_row_that_contradicts_itself_is_refused_and_the_others_are_shown(
     assert client.post("/export/json", json=broken).status_code == 400
 
 
-def test_hostile_texts_of_a_row_are_text(client: TestClient, stored: dict[str, Any]) -> None:
+def test_hostile_texts_of_a_row_are_text(client: TestClient, record: dict[str, Any]) -> None:
     evil = '<img src=x onerror=alert(1)>"><script>alert(2)</script>\u202e'
-    row = stored["row"]
+    row = record["row"]
     for passage in row["passages"]:
         passage |= {"title": evil, "section": evil}
     row |= {"question": evil, "short_answer": evil, "system": evil, "index": evil}
-    stored |= {"asked": evil, "system": evil, "place": '"><script>'}
-    stored["checks"][0] |= {"verdict": "undecided", "reason": evil}
-    (turn,) = show(client, stored)
+    record |= {"question": evil, "system": evil, "place": '"><script>'}
+    record["checks"][0] |= {"verdict": "undecided", "reason": evil}
+    (turn,) = show(client, record)
     assert "alert(" in turn["html"]
     hostile(turn["html"])
-    page = client.post("/thread/html", json={"title": evil, "turns": [stored]}).text
+    page = client.post("/thread/html", json={"title": evil, "turns": [record]}).text
     assert not HTMLParser(page).css("script, img, [onerror]")
 
 
@@ -178,9 +178,9 @@ def test_a_thread_has_an_address_and_needs_the_browser_that_asked(client: TestCl
     [("markdown", ".md", "[^2-1]: "), ("html", ".html", "<mark>"), ("json", ".json", '"verdicts"')],
 )
 def test_a_thread_is_exported_whole(
-    client: TestClient, stored: dict[str, Any], name: str, suffix: str, holds: str, tmp_path: Path
+    client: TestClient, record: dict[str, Any], name: str, suffix: str, holds: str, tmp_path: Path
 ) -> None:
-    reply = client.post(f"/thread/{name}", json={"title": "The Bridge!", "turns": [stored, stored]})
+    reply = client.post(f"/thread/{name}", json={"title": "The Bridge!", "turns": [record, record]})
     assert reply.status_code == 200
     assert holds in reply.text
     assert f'filename="the-bridge{suffix}"' in reply.headers["Content-Disposition"]
@@ -197,9 +197,9 @@ def test_a_thread_has_no_other_format(client: TestClient) -> None:
     assert reply.json()["message"] == "No format 'pdf'; there are: markdown, html, json."
 
 
-def test_a_stored_answer_is_exported_as_it_was(client: TestClient, stored: dict[str, Any]) -> None:
-    stored["asked"] = "Another question?"
-    reply = client.post("/export/bibtex", json=stored)
+def test_a_stored_answer_is_exported_as_it_was(client: TestClient, record: dict[str, Any]) -> None:
+    record["question"] = "Another question?"
+    reply = client.post("/export/bibtex", json=record)
     assert "@misc{bridge-md" in reply.text
     assert 'filename="another-question.bib"' in reply.headers["Content-Disposition"]
 
