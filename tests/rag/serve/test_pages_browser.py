@@ -190,8 +190,7 @@ def test_threads_are_renamed_found_saved_and_deleted_by_keyboard(browse: Open) -
     page.keyboard.press("Enter")
     page.keyboard.press("Enter")
     expect(page.locator(".hero")).to_be_visible()  # it was the one shown
-    page.keyboard.press("Escape")
-    page.keyboard.press("h")
+    page.locator("#open-history").press("Enter")
     expect(page.locator("#past")).to_have_text("No questions yet.")
 
 
