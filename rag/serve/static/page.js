@@ -331,7 +331,7 @@ function dropFailed() {
 
 function showThread() {
   for (const part of all(".hero, .examples, #thread > .warning")) part.remove();
-  askForm.elements.q.placeholder = "Ask a follow-up question";
+  askForm.elements.q.placeholder = "Ask a follow-up";
   for (const part of [find("#title"), find(".again"), find(".choices .hint")]) part.hidden = false;
   find("#thread-menu").hidden = !isStored;
   find("#title").textContent = thread.title;
