@@ -56,8 +56,8 @@ def record(shown: dict[str, dict[str, Any]]) -> dict[str, Any]:
 def show(client: TestClient, *turns: object) -> list[dict[str, Any]]:
     reply = client.post("/thread", json={"turns": turns})
     assert reply.status_code == 200, reply.text
-    turns: list[dict[str, Any]] = reply.json()["turns"]
-    return turns
+    parts: list[dict[str, Any]] = reply.json()["turns"]
+    return parts
 
 
 def test_a_stored_answer_is_shown_as_it_was_without_asking(
