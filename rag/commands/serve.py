@@ -95,6 +95,10 @@ def serve(
             help="Citations in OpenAI's API: `markers` with annotations, Markdown `links` or `footnotes`, `open-webui`."
         ),
     ] = "markers",
+    feedback: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Let people rate answers on the page; ratings go to FILE (jsonl)."),
+    ] = None,
     log_questions: Annotated[
         bool, typer.Option("--log-questions", help="Write questions and outcomes to stderr (JSON lines).")
     ] = False,
@@ -135,6 +139,7 @@ def serve(
         uploads=allow_uploads or (),
         originals=originals,
         price=price,
+        feedback=feedback,
         cite=cast("Cite", cite),
         log_questions=log_questions,
         log=_log,

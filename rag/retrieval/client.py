@@ -12,17 +12,14 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from http import HTTPStatus
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from urllib.parse import quote, unquote, urlsplit
 
-from autoais.base.answers import SCHEMA, from_row
 from autoais.base.io.jsonl import dumps, parse_object
 from autoais.base.io.schema import (
-    BOOLEAN,
-    INTEGER,
     NUMBER_OR_NULL,
     STRING,
     TEXT_OR_NULL,
@@ -32,7 +29,7 @@ from autoais.base.io.schema import (
     record,
 )
 from autoais.base.network import Head, Limits, RequestError, excerpt, stream
-from autoais.base.types import Judgement, Span, Support, Verdict
+from autoais.base.types import Judgement, Span, Verdict
 from autoais.base.urls import is_loopback, normalize_url
 from rag.base.errors import (
     AuthenticationError,
@@ -46,7 +43,8 @@ from rag.base.errors import (
     UserError,
     check_type,
 )
-from rag.base.types import Answer, Citation, CitedSentence, Hit, Passage, Question
+from rag.base.rows import read_answer
+from rag.base.types import Answer, Hit, Passage, Question
 from rag.index.statistics import FIELDS, Statistics
 
 if TYPE_CHECKING:
@@ -88,38 +86,6 @@ _STATISTICS_REPLY = record(
             )
         )
     }
-)
-_SPANS = list_of({"type": "array", "items": _OFFSET})
-_PLACE = record({"passage": STRING, "quote": STRING}, {"differences": _SPANS})
-_CHECK = record(
-    {"verdict": STRING},
-    {"unsupported": _SPANS, "nearest": _PLACE, "contradiction": _PLACE, "numbers": list_of(STRING)},
-)
-_TRACE = record(
-    {},
-    {
-        "shown": list_of(STRING),
-        "repair": record({}, dict.fromkeys(("moved", "attached", "removed"), INTEGER)),
-        "checked": list_of(_CHECK),
-    },
-)
-# What `autoais.base.answers.SCHEMA` leaves open: the fields that `rag` itself writes.
-_ANSWER = record(
-    {
-        "id": STRING,
-        "question": STRING,
-        "answer": STRING,
-        "system": STRING,
-        "sentences": list_of(record({"text": STRING, "start": _OFFSET, "end": _OFFSET})),
-        "passages": list_of(record({"id": STRING, "text": STRING, "rank": INTEGER}, {"page": _PAGE})),
-        "abstained": BOOLEAN,
-    },
-    {
-        "reason": TEXT_OR_NULL,
-        "failed": BOOLEAN,
-        "confidence": NUMBER_OR_NULL,
-        "trace": _TRACE,
-    },
 )
 _JUDGEMENT = record(
     {"verdict": {"type": "string", "enum": [str(verdict) for verdict in Verdict]}},
@@ -374,18 +340,13 @@ class Client:
 
     def _answer(self, row: dict[str, Any], question: str | Question, *, is_rewritten: bool = False) -> Answer:
         sent = question if isinstance(question, Question) else Question("", question)
-        self._check(row, SCHEMA)
-        self._check(row, _ANSWER)
-        strange = set(row.get("trace", {}).get("shown", ())) - {passage["id"] for passage in row["passages"]}
-        if strange:
-            raise self._strange(f"passages that were shown, but are not there, such as {min(strange)!r}")
-        if not is_rewritten and row["question"].strip() != sent.text.strip():
-            raise self._strange(f"the answer to another question, {row['question']!r}")
-        answered = replace(sent, id=sent.id or row["id"], text=row["question"])
         try:
-            return _answer(row, answered)
+            answer = read_answer(row, sent)
         except (UserError, ValueError) as error:
             raise self._strange(str(error)) from error
+        if not is_rewritten and row["question"].strip() != sent.text.strip():
+            raise self._strange(f"the answer to another question, {row['question']!r}")
+        return answer
 
     def _check(self, row: dict[str, Any], schema: Schema) -> None:
         for fault in faults(row, schema):
@@ -479,41 +440,3 @@ def _hit(row: Mapping[str, Any]) -> Hit:
         None if page is None else int(page),
     )
     return Hit(passage, float(row["score"]))
-
-
-def _answer(row: Mapping[str, Any], question: Question) -> Answer:
-    """The answer of a row that fits the schemas; raises `FormatError` or `CitationError` if it contradicts itself."""
-    cited_answer = from_row(row, "the answer")
-    pages = {passage["id"]: passage.get("page") for passage in row["passages"]}
-    hits = []
-    for identifier in cited_answer.ranking:
-        page = pages[identifier]
-        passage = replace(cited_answer.passages[identifier], page=None if page is None else int(page))
-        hits.append(Hit(passage, cited_answer.scores.get(identifier, 0.0)))
-    confidence = row.get("confidence")
-    return Answer(
-        question=question,
-        text=row["answer"],
-        sentences=tuple(_sentence(sentence) for sentence in row["sentences"]),
-        hits=tuple(hits),
-        system=row["system"],
-        short_answer=row.get("short_answer"),
-        # `from_row` adds citations of unknown passages, which `Answer` refuses.
-        unresolved=cited_answer.unresolved_markers[: len(row.get("unresolved") or ())],
-        abstained=row["abstained"],
-        reason=row.get("reason"),
-        failed=row.get("failed", False),
-        confidence=None if confidence is None else float(confidence),
-        trace=row.get("trace", {}),
-    )
-
-
-def _sentence(row: Mapping[str, Any]) -> CitedSentence:
-    citations = []
-    for citation in row.get("citations", ()):
-        start, end = (None if citation.get(name) is None else int(citation[name]) for name in ("start", "end"))
-        support = Support(citation["support"]) if citation.get("support") else None
-        citations.append(
-            Citation(citation["passage"], start, end, citation.get("quote"), citation.get("origin"), support)
-        )
-    return CitedSentence(row["text"], tuple(citations), int(row["start"]), int(row["end"]), row.get("output"))

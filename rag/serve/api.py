@@ -10,9 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 import rag
-from autoais.base.answers import to_row
 from autoais.base.io.jsonl import dumps
 from rag.base.errors import UsageError, UserError
+from rag.base.rows import write_answer
 from rag.base.types import Answer, Hit, Turn
 from rag.base.utf16 import utf16_span
 from rag.retrieval.client import AskOptions
@@ -290,16 +290,12 @@ def answer_row(answer: Answer, index: str, seconds: float, base: str) -> dict[st
     These are the page numbers of documents, a link per passage, and spans in UTF-16 code units beside those in
     characters.
     """
-    row = to_row(answer.to_cited(index, seconds))
+    row = write_answer(answer, index, seconds)
     texts = {hit.passage.id: hit.passage.text for hit in answer.hits}
     for sentence in row["sentences"]:
         sentence |= utf16_span(answer.text, sentence["start"], sentence["end"])
         for citation in sentence["citations"]:
             citation |= utf16_span(texts[citation["passage"]], citation["start"], citation["end"])
-    pages = {hit.passage.id: hit.passage.page for hit in answer.hits}
-    for passage in row["passages"]:
-        if pages[passage["id"]] is not None:
-            passage["page"] = pages[passage["id"]]
     return {**row, "urls": answer_urls(base, index, answer)}
 
 

@@ -54,7 +54,8 @@ class AppOptions(TypedDict, total=False):
     Documents may be added to the indexes named in `uploads`. `price` is that of a million tokens read and written,
     which pages show as costs; `cite` says how answers cite in OpenAI's API (`rag.serve.openai`). `originals` says
     whether callers may see the files that the indexes were built from; by default only where requests to no other than
-    loopback names are accepted.
+    loopback names are accepted. `feedback` is the file that ratings of answers go to
+    (`rag.serve.feedback`); without one, the page takes none.
     """
 
     base_url: str | None
@@ -64,6 +65,7 @@ class AppOptions(TypedDict, total=False):
     hosts: Sequence[str]
     uploads: Sequence[str]
     price: Price | None
+    feedback: Path | None
     cite: Cite
     originals: bool | None
 
@@ -127,6 +129,7 @@ def create_app(service: Service, **options: Unpack[AppOptions]) -> FastAPI:
         libraries,
         price=options.get("price"),
         base_url=base_url,
+        feedback=options.get("feedback"),
         originals=originals,
     )
     openai_routes = openai.routes(service, base_url=base_url, cite=options.get("cite", "markers"))

@@ -15,7 +15,7 @@ _MAX_TRIALS = 16  # questions asked, as each takes time
 # "Citation recall is the share of ...", "The Rosetta Stone (196 BC) is a stele ...", "Ada (1815) was an ..."
 _DEFINES = re.compile(
     r"(?P<article>(?:An?|The) )?(?P<name>[^\W\d_][\w’'-]*(?: [\w’'-]+){0,4}?)(?P<dates> \([^()]{4,60}\))?"
-    r"(?:, in [\w ]{3,30},)? (?P<verb>is|are|was|were) (?:an?|the|one) "
+    r"(?:, in [\w ]{3,30},)? (?P<verb>is|are|was|were) (?:an?|the|one) (?!same\b)"
 )
 _LIFE_YEAR = re.compile(r"\b(?:born|1\d{3}|20\d\d)\b")
 
@@ -66,9 +66,10 @@ def _question(passage: Passage) -> str | None:
     match = _DEFINES.match(text[slice(*spans[0])]) if spans else None
     if match is None or not any(len(word) > 3 and word not in STOP_WORDS for word in words(match["name"])):
         return None
-    vague = words(match["name"])[0] in STOP_WORDS or (match["article"] and match["name"][:1].islower())
-    if vague and (match["article"] is None or " " not in match["name"]):
-        return None  # "It is a", "This is the"; "The command is a" and "The rest is the" name nothing by themselves
+    if words(match["name"])[0] in STOP_WORDS:
+        return None  # "It is a", "This is the", "The same process is an" name nothing by themselves
+    if match["article"] and match["name"][:1].islower() and " " not in match["name"]:
+        return None  # nor do "The command is a" and "The rest is the"
     name, article = match["name"], (match["article"] or "").lower()
     person = match["dates"] is not None and _LIFE_YEAR.search(match["dates"]) and name.istitle() and " " in name
     if not article and name not in passage.title and not _is_name(name):

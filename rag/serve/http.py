@@ -1,8 +1,9 @@
 """What the routes of `rag serve` share: JSON, errors, event streams, and clients that disconnect."""
 
 import asyncio
+import json
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from typing import TypeVar
 
@@ -95,6 +96,36 @@ def error_response(
     if not wants_page(request):
         return json_response(error_body(request.scope["path"], status, kind, message), status, headers)
     return _PAGES.error(status, sentence(message), headers)
+
+
+async def read_json(request: Request) -> object:
+    """Return the JSON that the script of a page sends; raises `UsageError` for another body.
+
+    No form of another site can send this content type.
+    """
+    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        raise HTTPException(415, "what is sent should be JSON")
+    try:
+        return json.loads(await request.body())
+    except (ValueError, RecursionError, ClientDisconnect) as error:
+        raise UsageError("what was sent is not JSON") from error
+
+
+def with_messages(
+    endpoint: Callable[[Request], Awaitable[Response]],
+) -> Callable[[Request], Awaitable[Response]]:
+    """Return the endpoint with its errors as JSON for the script of a page: a message of one sentence."""
+
+    async def answer(request: Request) -> Response:
+        try:
+            return await endpoint(request)
+        except UserError as error:
+            status, _, message = error_parts(error)
+            return json_response({"message": sentence(message)}, status, retry_header(status))
+        except HTTPException as error:
+            return json_response({"message": sentence(error.detail)}, error.status_code, error.headers)
+
+    return answer
 
 
 def wants_page(request: Request) -> bool:

@@ -5,26 +5,24 @@ are complete and the passages that these cite, the answer, then the verdicts.
 """
 
 import asyncio
-import json
 import re
+import secrets
 import threading
-from collections import OrderedDict
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from datetime import UTC, date, datetime
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 from markupsafe import Markup
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 
-from autoais.base.answers import to_row
-from autoais.base.io.jsonl import dumps
 from rag.answer.attribution.check import SentenceCheck, check_answer
-from rag.answer.llms import Price, cost
+from rag.answer.llms import Price
 from rag.base.errors import BusyError, ModelFailureError, NotFoundError, QuestionError, UsageError, UserError
 from rag.base.terminal import pluralize
 from rag.base.types import Answer, Passage, Turn
@@ -32,21 +30,23 @@ from rag.index.index import Index
 from rag.serve.checking import check_text, read_sources
 from rag.serve.document_pages import DocumentPages, has_documents
 from rag.serve.examples import example_questions
-from rag.serve.http import EventStream, base_of, error_parts, event, last_item, retry_header
+from rag.serve.feedback import FeedbackFile, FeedbackPages
+from rag.serve.http import EventStream, base_of, error_parts, event, json_response, last_item, read_json, with_messages
 from rag.serve.library import Libraries
-from rag.serve.links import answer_urls, links_to, passage_url, read_marks
+from rag.serve.links import links_to, passage_url, read_marks
 from rag.serve.originals import OriginalPages, ServedOriginals
-from rag.serve.service import Reply, Service
+from rag.serve.recent import RecentAnswers
+from rag.serve.service import Service
 from rag.serve.site import Site
+from rag.serve.threads import ThreadPages
+from rag.serve.turns import AnsweredTurn, TurnRenderer, check_export, export_turn, read_place, write_checks, write_turn
 from rag.serve.uploads import Documents
-from rag.serve.views import AnswerView, split_at_marks, view_answer
+from rag.serve.views import split_at_marks, view_answer
 from rag.web.pages import sentence
 
-_ID_PREFIX = re.compile(r"[a-z][a-z0-9]{0,11}")
-_MAX_RECENT = 256  # answers kept for exports
+_THREAD = re.compile(r"[a-z0-9]{8,32}")
 _TURNS = 20  # of a thread, the last ones
-_EXPORTS = {"markdown": "Markdown", "html": "HTML", "json": "JSON", "bibtex": "BibTeX", "csl": "CSL-JSON"}
-_SOON = 0.5  # seconds that the first page waits for example questions
+_SOON, _LATER = 0.5, 30.0  # seconds that the first page and its script wait for example questions
 
 
 def routes(
@@ -56,80 +56,79 @@ def routes(
     *,
     price: Price | None = None,
     base_url: str | None = None,
+    feedback: Path | None = None,
     originals: ServedOriginals | None = None,
 ) -> list[Route]:
     """Return the routes of the pages, with those of their static files.
 
     `documents` are those that people may change, by the name of the index. With a `price`, answers of language models
     say their cost. Links in exported files begin with `base_url`, by default the address of the request. Without
-    `originals`, none are shown.
+    `originals`, none are shown. With `feedback`, people may rate answers: ratings go to this file
+    (`rag.serve.feedback`). Raises `RagError` for a file that cannot be written.
     """
     lists_documents = any(map(has_documents, service.indexes.values()))
     originals = originals or ServedOriginals(service, is_allowed=False)
     site = Site(service, documents=lists_documents, originals=originals.is_allowed)
-    ask, other = AskPages(site, price, base_url), OtherPages(site, originals)
+    recent, turns = RecentAnswers(), TurnRenderer(site, price, has_feedback=feedback is not None)
+    ask, threads = AskPages(site, turns, recent, base_url), ThreadPages(service, turns, base_url)
+    other = OtherPages(site, originals)
     files = OriginalPages(service, originals)
     page_routes = [
         Route("/", site.with_error_pages(ask.page)),
-        Route("/ask", ask.events, methods=["POST"]),
+        Route("/examples", with_messages(ask.examples)),
+        Route("/t/{thread}", site.with_error_pages(ask.thread)),
+        Route("/ask", with_messages(ask.events), methods=["POST"]),
+        Route("/thread", with_messages(threads.show), methods=["POST"]),
+        Route("/thread/{format}", with_messages(threads.export), methods=["POST"]),
         Route("/compare", site.with_error_pages(ask.compare)),
-        Route("/export/{format}", site.with_error_pages(ask.export)),
+        Route("/export/{format}", site.with_error_pages(ask.export), methods=["GET"]),
+        Route("/export/{format}", with_messages(threads.export_one), methods=["POST"]),
         Route("/check", site.with_error_pages(other.check), methods=["GET", "POST"]),
         Route("/p/{index}/{passage:path}", site.with_error_pages(other.passage)),
         Route("/original/{index}/{passage:path}", site.with_error_pages(files.picture)),
         Route("/download/{index}/{passage:path}", site.with_error_pages(files.download)),
         Route("/static/{name:path}", site.pages.static),
     ]
+    if feedback is not None:
+        ratings = FeedbackPages(service, recent, FeedbackFile(feedback))
+        page_routes.append(Route("/feedback", with_messages(ratings.rate), methods=["POST"]))
     if lists_documents:
         page_routes += DocumentPages(site, documents, libraries).routes()
     return page_routes
 
 
-class RecentAnswers:
-    """The latest answers, so that an export has the answer that the page shows. Threads share it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._answers: OrderedDict[tuple[str, str, str], Reply] = OrderedDict()
-
-    def add(self, reply: Reply) -> None:
-        """Add an answer, and remove the oldest."""
-        with self._lock:
-            key = (reply.question, reply.index, reply.system)
-            self._answers[key] = reply
-            self._answers.move_to_end(key)
-            if len(self._answers) > _MAX_RECENT:
-                self._answers.popitem(last=False)
-
-    def find(self, question: str, index: str, system: str, current_index: Index) -> Reply | None:
-        """Return the answer, unless the index has been replaced since."""
-        with self._lock:
-            reply = self._answers.get((question, index, system))
-        return reply if reply is not None and reply.passages.index is current_index else None
-
-
 class AskPages:
     """The pages that answer questions."""
 
-    def __init__(self, site: Site, price: Price | None, base_url: str | None) -> None:
-        self._site, self._service, self._price, self._base_url = site, site.service, price, base_url
-        self._recent = RecentAnswers()
+    def __init__(self, site: Site, turns: TurnRenderer, recent: RecentAnswers, base_url: str | None) -> None:
+        self._site, self._service, self._base_url = site, site.service, base_url
+        self._recent, self._turns = recent, turns
         self._examples: dict[str, tuple[Index, Future[list[str]]]] = {}
 
     # --- pages --------------------------------------------------------------------------------------------------------
 
     async def page(self, request: Request) -> Response:
         """Show the question box; with `q` and `whole`, also the answer. The script asks `q` by itself."""
+        return await self._page(request)
+
+    async def thread(self, request: Request) -> Response:
+        """Show a thread, which the script takes from where the browser stores it."""
+        thread = request.path_params["thread"]
+        if not _THREAD.fullmatch(thread):
+            raise NotFoundError(f"no thread {thread[:40]!r}")
+        return await self._page(request, thread)
+
+    async def _page(self, request: Request, thread: str = "") -> Response:
         question, index, system = self._read_link(request.query_params)
         turn, status = None, 200
         selection = {"index": index, "system": system}
         whole = f"/?{urlencode({'q': question, **selection, 'whole': 1})}"
         if question and "whole" in request.query_params:
             try:
-                turn = await self._whole(question, index, system, "t1")
+                turn = await self._whole(question, index, system, "t1", base_of(request, self._base_url))
             except ModelFailureError as error:
                 turn, status = self._failure(error, whole), 502
-        examples = [] if question else await self._examples_of(index)
+        examples = [] if question or thread else await self._examples_of(index, _SOON)
         manifest = self._service.indexes[index].manifest
         number = int(manifest["passages"])
         return self._site.page(
@@ -138,6 +137,7 @@ class AskPages:
             "Ask",
             status=status,
             question=question,
+            thread=thread,
             unanswered=question if status == 502 else "",
             turn=turn,
             whole=whole,
@@ -148,9 +148,8 @@ class AskPages:
             systems=list(self._service.systems),
             index=index,
             system=system,
-            examples=[
-                {"question": example, "href": f"/?{urlencode({'q': example, **selection})}"} for example in examples
-            ],
+            examples=self._example_links(examples or [], selection),
+            later=None if question or thread or examples is not None else f"/examples?{urlencode(selection)}",
         )
 
     async def compare(self, request: Request) -> Response:
@@ -165,7 +164,7 @@ class AskPages:
         if question and "whole" in parameters:
             for id_prefix, (system, index) in (("a", a), ("b", b)):
                 try:
-                    turn = await self._whole(question, index, system, id_prefix)
+                    turn = await self._whole(question, index, system, id_prefix, base_of(request, self._base_url))
                 except ModelFailureError as error:  # the other side may have an answer
                     turn = self._failure(error, whole)
                 sides.append((f"{system}@{index}", turn))
@@ -185,8 +184,7 @@ class AskPages:
     async def export(self, request: Request) -> Response:
         """Return an answer as a file: the one that the page shows, or a new one if that is no longer stored."""
         name = request.path_params["format"]
-        if name not in _EXPORTS:
-            raise NotFoundError(f"no format {name[:40]!r}; there are: {', '.join(_EXPORTS)}")
+        check_export(name)
         question, index, system = self._read_link(request.query_params)
         if not question:
             raise UsageError("there is no question to export the answer of")
@@ -195,10 +193,7 @@ class AskPages:
             work = self._service.run_question(index, system, self._service.stream, question, index, system)
             reply = await last_item(work)
             self._recent.add(reply)
-        body, media, suffix = _render_export(reply, name, base_of(request, self._base_url))
-        slug = re.sub(r"[^a-z0-9]+", "-", question.lower()).strip("-")[:60] or "answer"
-        headers = {"Content-Disposition": f'attachment; filename="{slug}{suffix}"'}
-        return Response(body.encode("utf-8", "replace"), media_type=media, headers=headers)
+        return export_turn(AnsweredTurn.of(reply, question), name, base_of(request, self._base_url))
 
     def _read_link(self, parameters: Mapping[str, str]) -> tuple[str, str, str]:
         """Return question, index and system of a link; raises `NotFoundError` for a name that is not served."""
@@ -226,72 +221,80 @@ class AskPages:
 
     # --- examples -----------------------------------------------------------------------------------------------------
 
-    async def _examples_of(self, name: str) -> list[str]:
-        """Return the examples of an index; none if the search takes too long, and then the next page has them."""
+    async def examples(self, request: Request) -> Response:
+        """Return example questions of an index for a page that was shown before they were there."""
+        _, index, system = self._read_link(request.query_params)
+        questions = await self._examples_of(index, _LATER)
+        return json_response({"examples": self._example_links(questions or [], {"index": index, "system": system})})
+
+    @staticmethod
+    def _example_links(examples: Sequence[str], selection: Mapping[str, str]) -> list[dict[str, str]]:
+        return [{"question": example, "href": f"/?{urlencode({'q': example, **selection})}"} for example in examples]
+
+    async def _examples_of(self, name: str, seconds: float) -> list[str] | None:
+        """Return the examples of an index; None if the search takes longer than `seconds`."""
         index = self._service.indexes[name]
         if name not in self._examples or self._examples[name][0] is not index:
             future: Future[list[str]] = Future()
             self._examples[name] = (index, future)
             threading.Thread(target=_look_for_examples, args=(index, future), daemon=True).start()
         with suppress(TimeoutError):
-            async with asyncio.timeout(_SOON):
+            async with asyncio.timeout(seconds):
                 return await asyncio.shield(asyncio.wrap_future(self._examples[name][1]))
-        return []
+        return None
 
     # --- answers ------------------------------------------------------------------------------------------------------
 
     async def events(self, request: Request) -> Response:
         """Answer a question as server-sent events: `draft`, `answer`, `verdicts`, or `failed` with a message."""
-        if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
-            return JSONResponse({"message": "The question should be sent as JSON."}, 415)  # no form can send it
-        try:
-            form = _QuestionForm(json.loads(await request.body()))
-            system, index = self._choice(f"{form.system}@{form.index}")
-            pieces = self._service.run_question(index, system, self._events, form, index, system)
-        except UserError as error:
-            status, _, message = error_parts(error)
-            return JSONResponse({"message": sentence(message)}, status, retry_header(status))
-        except (ValueError, RecursionError, ClientDisconnect):
-            return JSONResponse({"message": "The question is not JSON."}, 400)
-        return EventStream(_send_events(pieces))
+        form = _QuestionForm(await read_json(request))
+        system, index = self._choice(f"{form.system}@{form.index}")
+        base = base_of(request, self._base_url)
+        return EventStream(
+            _send_events(self._service.run_question(index, system, self._events, form, index, system, base))
+        )
 
-    def _events(self, form: "_QuestionForm", index: str, system: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    def _events(
+        self, form: "_QuestionForm", index: str, system: str, base: str
+    ) -> Iterator[tuple[str, dict[str, Any]]]:
         length = 0
-        for reply in self._service.stream(form.question, index, system, history=form.history):
+        for reply in self._service.stream(form.question, index, system, history=form.history, identifier=_new_id()):
+            turn = AnsweredTurn.of(reply, form.question)
             if not reply.is_complete:
                 is_longer = len(reply.answer.sentences) > length
                 length = len(reply.answer.sentences)
-                html = self._draft(reply, form.id_prefix) if is_longer else ""
+                html = self._turns.draft(turn, form.id_prefix) if is_longer else ""
                 yield "draft", {"html": html}  # also an empty one, so that the work can be stopped
                 continue
             self._recent.add(reply)
-            view = self._view(reply, form.id_prefix)
-            short_answer = reply.answer.headline or next((sentence.text for sentence in reply.answer.sentences), "")
-            yield (
-                "answer",
-                {
-                    "html": self._turn(reply, view, form.question),
-                    "turn": None if view.abstained else {"question": reply.question, "answer": short_answer[:2_000]},
-                    "permalink": _permalink(reply),
-                    "sentences": len(view.sentences),
-                    "citations": sum(len(sentence_view.cites) for sentence_view in view.sentences),
-                    "answered": not view.abstained,
-                },
-            )
-            if not view.abstained:
-                judged_view = self._view(reply, form.id_prefix, self._checks(reply.answer))
-                yield "verdicts", {"html": self._site.part("verdicts.html.j2", view=judged_view)}
+            yield "answer", self._answer_event(turn, form.id_prefix, base)
+            if not (reply.answer.abstained or not reply.answer.sentences):
+                judged_turn = replace(turn, checks=self._checks(reply.answer))
+                html = self._turns.verdicts(judged_turn, form.id_prefix)
+                yield "verdicts", {"html": html, "checks": write_checks(judged_turn.checks or ())}
 
-    async def _whole(self, question: str, index: str, system: str, id_prefix: str) -> Markup:
+    def _answer_event(self, turn: AnsweredTurn, id_prefix: str, base: str) -> dict[str, Any]:
+        return {
+            "html": self._turns.answer(turn, id_prefix, base),
+            "turn": turn.history,
+            "permalink": turn.permalink,
+            "sentences": len(turn.answer.sentences),
+            "citations": sum(len(sentence.cites) for sentence in turn.answer.sentences),
+            "answered": turn.history is not None,
+            "record": write_turn(turn),
+        }
+
+    async def _whole(self, question: str, index: str, system: str, id_prefix: str, base: str) -> Markup:
         """The answer with its verdicts, for a browser without the script."""
 
         def turns() -> Iterator[Markup]:
-            for reply in self._service.stream(question, index, system):
+            for reply in self._service.stream(question, index, system, identifier=_new_id()):
                 if not reply.is_complete:
                     yield Markup()  # so that the work can be stopped
                     continue
                 self._recent.add(reply)
-                yield self._turn(reply, self._view(reply, id_prefix, self._checks(reply.answer)), question)
+                turn = replace(AnsweredTurn.of(reply, question), checks=self._checks(reply.answer))
+                yield self._turns.answer(turn, id_prefix, base)
 
         return await last_item(self._service.run_question(index, system, turns))
 
@@ -301,48 +304,6 @@ class AskPages:
 
     def _checks(self, answer: Answer) -> list[SentenceCheck] | None:
         return None if answer.abstained else check_answer(answer, self._service.judge_model, nearest=True)
-
-    def _view(self, reply: Reply, id_prefix: str, checks: Sequence[SentenceCheck] | None = None) -> AnswerView:
-        return view_answer(
-            reply.answer,
-            id_prefix=id_prefix,
-            link=links_to("", reply.index),
-            look=reply.passages.find,
-            checks=checks,
-        )
-
-    def _draft(self, reply: Reply, id_prefix: str) -> Markup:
-        return self._site.part("draft.html.j2", view=self._view(reply, id_prefix))
-
-    def _turn(self, reply: Reply, view: AnswerView, question: str) -> Markup:
-        parameters = urlencode({"q": reply.question, "index": reply.index, "system": reply.system})
-        return self._site.part(
-            "turn.html.j2",
-            view=view,
-            meta=self._meta(reply, view),
-            permalink=_permalink(reply),
-            links=[(label, f"/export/{name}?{parameters}") for name, label in _EXPORTS.items()],
-            searched="" if reply.question.strip() == question.strip() else reply.question,
-            unanswered="Not answered by these sources",
-            rest="Also read",
-        )
-
-    def _meta(self, reply: Reply, view: AnswerView) -> list[str]:
-        """System, index, time, passages and cost of an answer."""
-        parts = [
-            reply.system,
-            reply.index,
-            f"{reply.seconds:.2f} s" if reply.seconds < 10 else f"{reply.seconds:.0f} s",
-        ]
-        parts.append(f"{pluralize(view.passage_count, 'passage')} read")
-        if view.tokens is not None:
-            input_tokens, output_tokens = view.tokens
-            parts.append(f"{input_tokens:,} tokens in, {output_tokens:,} out")
-            if self._price is not None:
-                parts.append(f"cost {cost(input_tokens, output_tokens, self._price):.5f}")
-        else:
-            parts.append("no language model")
-        return parts
 
 
 def _look_for_examples(index: Index, future: "Future[list[str]]") -> None:
@@ -355,6 +316,11 @@ def _look_for_examples(index: Index, future: "Future[list[str]]") -> None:
         future.set_result([])
 
 
+def _new_id() -> str:
+    """An id of an answer, which no other answer has."""
+    return f"q-{secrets.token_hex(6)}"
+
+
 class _QuestionForm:
     """A question as the script sends it; raises `UsageError` for another shape."""
 
@@ -364,8 +330,7 @@ class _QuestionForm:
         self.question, self.index, self.system = (_text(body, name) for name in ("question", "index", "system"))
         if not self.question.strip():
             raise UsageError("the question is empty")
-        id_prefix = _text(body, "place") or "t1"
-        self.id_prefix = id_prefix if _ID_PREFIX.fullmatch(id_prefix) else "t1"  # it becomes a part of ids in the page
+        self.id_prefix = read_place(body)
         history = body.get("history", [])
         if not isinstance(history, list):
             raise UsageError("the history should be a list")
@@ -399,23 +364,6 @@ async def _send_events(pieces: AsyncGenerator[tuple[str, dict[str, Any]], None])
         raise
     finally:
         await pieces.aclose()
-
-
-def _permalink(reply: Reply) -> str:
-    return f"/?{urlencode({'q': reply.question, 'index': reply.index, 'system': reply.system})}"
-
-
-def _render_export(reply: Reply, name: str, base: str) -> tuple[str, str, str]:
-    """Return the text of an export, its media type and the suffix of its file."""
-    if name == "json":
-        row = to_row(reply.answer.to_cited(reply.index, reply.seconds))
-        row["urls"] = answer_urls(base, reply.index, reply.answer)
-        return dumps(row, indent=2) + "\n", "application/json", ".json"
-    from rag.answer.export import FORMATS, export_answer
-
-    today: date = datetime.now(UTC).date()
-    body = export_answer(reply.answer, name, links_to(base, reply.index), container=reply.index, accessed=today)
-    return body, FORMATS[name].media_type, FORMATS[name].suffix
 
 
 class OtherPages:
@@ -518,6 +466,8 @@ class OtherPages:
             meta=[f"compared with {source_label}", f"judge {self._service.judge_name}"],
             permalink="",
             links=(),
+            copies=(),
+            feedback="",
             searched="",
             unanswered="Nothing to check",
             rest="Not cited" if sources else "Also found",

@@ -11,17 +11,21 @@ from rag.answer.export.csl import to_csl
 from rag.answer.export.html import to_html
 from rag.answer.export.markdown import to_markdown
 from rag.answer.export.sources import Link, Span, abstention_notice
+from rag.answer.export.threads import THREAD_FORMATS, ThreadTurn, export_thread
 from rag.base.errors import UsageError
 from rag.base.types import Answer
 
 __all__ = [
     "FORMATS",
+    "THREAD_FORMATS",
     "Format",
     "Link",
     "Span",
+    "ThreadTurn",
     "abstention_notice",
     "check_format",
     "export_answer",
+    "export_thread",
     "to_anthropic",
     "to_bibtex",
     "to_csl",

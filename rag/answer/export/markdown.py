@@ -25,23 +25,31 @@ def to_markdown(answer: Answer, link: Link | None = None, style: Style = "footno
     (`trace["checked"]`), with what the source says instead; words that differ are bold. Style `links` is that of
     `with_links`.
     """
-    heading = _heading(answer.question.text)
-    if style == "links":
-        return f"{heading}{with_links(answer, link).text}\n"
-    rejections = "\n".join(map(_rejection, list_rejections(answer)))
+    text = with_links(answer, link).text if style == "links" else footnoted(answer, link)
+    return f"{_heading(answer.question.text)}{text}\n"
+
+
+def footnoted(answer: Answer, link: Link | None = None, prefix: str = "") -> str:
+    """Return what `to_markdown` writes below the question, with footnotes.
+
+    Their labels begin with `prefix`: a file may have several answers.
+    """
+    rejections = "\n".join(_rejection(rejection, prefix) for rejection in list_rejections(answer))
     checks = f"\n\nChecked against the sources:\n\n{rejections}" if rejections else ""
-    return f"{heading}{with_footnotes(answer, link, sources=False).text}{checks}{_notes(list_sources(answer, link))}\n"
+    text = with_footnotes(answer, link, sources=False, prefix=prefix).text
+    return f"{text}{checks}{_notes(list_sources(answer, link), prefix)}"
 
 
-def with_footnotes(answer: Answer, link: Link | None = None, *, sources: bool = True) -> Rendered:
+def with_footnotes(answer: Answer, link: Link | None = None, *, sources: bool = True, prefix: str = "") -> Rendered:
     """The answer as Markdown with a footnote for each cited passage: its title, its URL, and the quotes.
 
-    The places are those of the marks, such as `[^1]`, in the text. `sources` is as in `with_links`.
+    The places are those of the marks, such as `[^1]`, in the text. `sources` is as in `with_links`; labels of footnotes
+    begin with `prefix`.
     """
     listed = list_sources(answer, link)
     writer = Writer()
-    _write(writer, answer, listed, lambda source, _: f"[^{source.number}]", link)
-    writer.write(_notes(listed) if sources else "")
+    _write(writer, answer, listed, lambda source, _: f"[^{prefix}{source.number}]", link)
+    writer.write(_notes(listed, prefix) if sources else "")
     return writer.finish()
 
 
@@ -115,9 +123,9 @@ def _lines(text: str, *, after_citation: bool) -> str:
     return output
 
 
-def _notes(sources: Sequence[Source]) -> str:
+def _notes(sources: Sequence[Source], prefix: str) -> str:
     """A footnote for each source."""
-    return "".join(f"\n\n[^{source.number}]: {_title(source)}{_quotes(source)}" for source in sources)
+    return "".join(f"\n\n[^{prefix}{source.number}]: {_title(source)}{_quotes(source)}" for source in sources)
 
 
 def _heading(text: str) -> str:
@@ -127,14 +135,15 @@ def _heading(text: str) -> str:
     return f"# {escaped}\n\n" if line else ""
 
 
-def _rejection(rejection: Rejection) -> str:
+def _rejection(rejection: Rejection, prefix: str) -> str:
     """A list item of a sentence that is rejected."""
     explanation = markdown_line(rejection.explanation, line_start=False)
     item = f"- {rejection.label.capitalize()}: “{_bold(rejection.claim)}” {explanation}"
     if rejection.source is None:
         return f"{item}."
     title = one_line(rejection.source.headings) or one_line(rejection.source.id)
-    place = f" ({markdown_line(title, line_start=False)})" if rejection.number is None else f"[^{rejection.number}]"
+    number = rejection.number
+    place = f" ({markdown_line(title, line_start=False)})" if number is None else f"[^{prefix}{number}]"
     return f"{item}: “{_bold(rejection.quote)}”{place}"
 
 

@@ -88,7 +88,11 @@ def test_an_answer_comes_as_events_with_its_passages_and_then_its_verdicts(clien
     answer = found[-2][1]
     shown = HTMLParser(answer["html"])
     assert texts(shown, ".reading > .short") == ["1931"]
-    assert present(shown.css_first(".footnotes")).text().startswith("1931\n\nThe Aller bridge opened in 1931. [1]")
+    assert (
+        present(shown.css_first(".copied[data-form=text]"))
+        .text()
+        .startswith("1931\n\nThe Aller bridge opened in 1931. [1]")
+    )
     assert "The Aller bridge opened in 1931." in texts(shown, ".sentence .words")
     cite = present(shown.css_first(".sentence a.cite"))
     panel = present(shown.css_first(f"#{cite.attributes['data-panel']}"))
@@ -187,7 +191,7 @@ def test_without_the_script_a_link_gives_the_whole_answer(client: TestClient) ->
     assert texts(whole, ".sentence .verdict") == []
     assert texts(whole, ".summary") == ["All sentences are word for word from their sources."]
     assert client.get(str(link.attributes["href"])).text.count("no language model") == 1
-    names = [str(one.attributes["name"]) for one in whole.css("#ask input, #ask select")]
+    names = [str(one.attributes["name"]) for one in whole.css("#ask input, #ask select, #ask textarea")]
     assert {"q", "index", "system"} <= set(names)
 
 
@@ -341,7 +345,7 @@ def test_a_model_that_does_not_answer_leaves_the_question_and_a_way_to_ask_again
         tree = page(client, "/", 502, q=QUESTION, system="model", whole="1")
         assert texts(tree, "[role=alert]") == ["The language model did not answer. Retry"]
         assert "whole=1" in str(present(tree.css_first("[role=alert] a")).attributes["href"])
-        assert present(tree.css_first("#q")).attributes["value"] == QUESTION
+        assert present(tree.css_first("#q")).text() == QUESTION
         assert tree.css(".none") == []
         sides = page(client, "/compare", q=QUESTION, a="model@town", b="reader@town", whole="1")
         assert texts(sides, ".sides [role=alert]") == ["The language model did not answer. Retry"]
@@ -460,6 +464,23 @@ def test_examples_are_questions_that_the_index_answers(client: TestClient) -> No
     assert found == example_questions(handbook, system.ask)
     for question in found:
         assert not system.ask(question).abstained
+
+
+def test_examples_that_are_found_late_come_later(client: TestClient) -> None:
+    reply = client.get("/examples", params={"index": "town", "system": "reader"})
+    assert reply.status_code == 200
+    assert [set(example) for example in reply.json()["examples"]] == [{"question", "href"}] * len(
+        reply.json()["examples"]
+    )
+    assert client.get("/examples", params={"index": "nope"}).status_code == 404
+
+
+def test_an_example_asks_for_something_that_has_a_name(tmp_path: Path) -> None:
+    text = "# {}\n\n{} It is written about a mill that stands beside the river Aller since 1820 and grinds rye.\n"
+    for name, sentence in (("same", "The same process is an API."), ("mill", "The Lindmill of Oldenby is a mill.")):
+        (tmp_path / f"{name}.md").write_text(text.format(sentence.split(" is ")[0], sentence), "utf-8")
+    index = rag.build_index(tmp_path, tmp_path / "x.index")
+    assert example_questions(index, rag.open_system("reader", index).ask) == ["What is the Lindmill of Oldenby?"]
 
 
 def test_an_index_that_defines_nothing_has_no_examples(tmp_path: Path) -> None:

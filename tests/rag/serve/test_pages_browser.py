@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,14 +34,19 @@ PASTED = "The Aller bridge opened in 1932 [1]. It has three arches of brick [2].
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def served(tmp_path_factory: pytest.TempPathFactory) -> Service:
     folder = tmp_path_factory.mktemp("town")
     corpus = folder / "evil.jsonl"
     corpus.write_text(json.dumps({"_id": "e<b>#1", "title": "<i>Evil", "text": EVIL}) + "\n", "utf-8")
     evil = rag.build_index(corpus, folder / "evil.index", format="beir")
     service = Service({"town": make_index(folder), "evil": evil}, ["reader", "extractive"])
     service.warm()
-    with serving(create_app(service, uploads=("town",))) as found:
+    return service
+
+
+@pytest.fixture(scope="module")
+def address(served: Service) -> Iterator[str]:
+    with serving(create_app(served, uploads=("town",))) as found:
         yield found
 
 
@@ -61,9 +67,14 @@ def slow_page(browse: Open, tmp_path: Path) -> Iterator[tuple[Page, SlowQuoter, 
 def browse(chromium: Any, address: str) -> Iterator[Open]:  # noqa: ANN401
     said: list[str] = []
 
-    def open_page(path: str = "/", *, url: str = address, **options: object) -> Page:
+    def open_page(path: str = "/", *, url: str = address, requests_fail: bool = False, **options: object) -> Page:
         page = chromium.new_context(**{"viewport": {"width": 1280, "height": 800}} | options).new_page()
-        page.on("console", lambda message: said.append(message.text))
+        page.on(
+            "console",
+            lambda message: said.extend(
+                [message.text] * (not (requests_fail and message.text.startswith("Failed to load resource")))
+            ),
+        )
         page.on("pageerror", lambda error: said.append(str(error)))
         page.on("dialog", lambda dialog: said.append(dialog.message))
         page.on("request", lambda request: said.extend([request.url] * (not request.url.startswith(url))))
@@ -79,6 +90,7 @@ def browse(chromium: Any, address: str) -> Iterator[Open]:  # noqa: ANN401
 def ask(page: Page, question: str) -> None:
     """Ask by keyboard, and wait for the verdicts."""
     number = page.locator(".turn").count()
+    page.keyboard.press("Escape")
     page.keyboard.press("/")
     page.keyboard.type(question)
     page.keyboard.press("Enter")
@@ -111,20 +123,135 @@ def test_ask_and_follow_a_citation_by_keyboard(browse: Open, address: str) -> No
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied.startswith("1931\n\nThe Aller bridge opened in 1931. [1]")
     assert "\n\n[1] The Aller bridge, History, bridge.md: “" in copied
+    turn.locator(".copies summary").click()
+    turn.get_by_role("button", name="Markdown").click()
+    assert "[^1]: [The Aller bridge" in page.evaluate("navigator.clipboard.readText()")
 
+
+def asked(service: Service) -> list[str]:
+    """The questions that the service answers from now on."""
+    questions: list[str] = []
+    service.watch(lambda reply: questions.append(reply.question))
+    return questions
+
+
+def test_a_thread_is_there_again_after_reload_back_and_forward(browse: Open, served: Service) -> None:
+    page = browse()
+    ask(page, QUESTION)
     ask(page, "and how many arches has it?")
-    expect(page.locator(".turn").last).to_contain_text("three arches")
-    link = page.url
+    thread, questions = page.url, asked(served)
+    assert "/t/" in thread
+    before = page.locator(".answer").all_inner_texts()
+
+    def check_thread() -> None:
+        expect(page.locator(".turn .summary .verdict")).to_have_count(2)
+        assert page.url == thread
+        assert page.locator(".answer").all_inner_texts() == before
+        expect(page.locator("h2.question")).to_have_text([QUESTION, "and how many arches has it?"])
+
+    page.reload()
+    check_thread()
+    page.locator(".passage.shown").first.get_by_role("link", name="Open as a page").click()
+    expect(page.locator("#passage")).to_be_visible()
+    page.go_back()
+    check_thread()
+    page.go_back()
+    expect(page.locator(".hero")).to_be_visible()
+    page.go_forward()
+    check_thread()
+    assert questions == []
+    ask(page, "who repaired it?")
+    assert "Aller" in questions[0]  # a follow-up of what is there again
+
+
+def test_threads_are_renamed_found_saved_and_deleted_by_keyboard(browse: Open) -> None:
+    page = browse()
+    ask(page, QUESTION)
+    page.locator("#thread-menu summary").focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator("#new-title")).to_be_focused()
+    page.keyboard.type("<b>Bridges</b>")
+    page.keyboard.press("Enter")
+    expect(page.locator(".thread-title")).to_have_text("<b>Bridges</b>")
+    page.reload()
+    expect(page).to_have_title("<b>Bridges</b> · attributed-rag")
+    with page.expect_download() as waiting:
+        page.locator("#thread-menu summary").click()
+        page.get_by_role("button", name="Save as a page to share").click()
+    assert waiting.value.suggested_filename == "b-bridges-b.html"
+    assert "<mark>The Aller bridge opened in 1931.</mark>" in Path(waiting.value.path()).read_text("utf-8")
     page.keyboard.press("h")
-    expect(page.locator("#past a")).to_have_count(2)
-    page.keyboard.press("Escape")
-    again = page.context.new_page()
-    again.goto(link)
-    expect(again.locator(".turn")).to_contain_text("three arches")
-    again.keyboard.press("h")
-    again.locator("#forget").click()
-    again.keyboard.press("h")
-    expect(again.locator("#past")).to_have_text("No questions yet.")
+    for text, count in (("arches", 0), ("aller bridges", 1)):
+        page.locator("#find-thread").fill(text)
+        expect(page.locator("#past a")).to_have_count(count)
+    page.locator("#past").get_by_role("button", name="Delete").focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Enter")
+    expect(page.locator(".hero")).to_be_visible()  # it was the one shown
+    page.locator("#open-history").press("Enter")
+    expect(page.locator("#past")).to_have_text("No questions yet.")
+
+
+def answer_with(reply: dict[str, Any] | None, route: Any) -> None:  # noqa: ANN401
+    """Answer a request of the page; None loses the connection."""
+    if reply is None:
+        route.abort()
+    else:
+        route.fulfill(**reply)
+
+
+def test_a_failed_question_stays_in_the_box(browse: Open, address: str) -> None:
+    page = browse(requests_fail=True)
+    ask(page, QUESTION)
+    box, failure = page.locator("#q"), page.locator(".failure")
+    box.fill("how many arches has it?")
+    for reply, message in (
+        ({"status": 503, "json": {"message": "Too many wait."}}, "Too many wait."),
+        ({"body": 'event: failed\ndata: {"message": "It fell."}\n\n'}, "It fell."),
+        (None, "The connection to the server was lost."),
+    ):
+        page.unroute(f"{address}/ask")
+        page.route(f"{address}/ask", partial(answer_with, reply))
+        if failure.count():
+            failure.get_by_role("button", name="Retry").click()
+        else:
+            box.press("Enter")
+        expect(failure.get_by_role("alert")).to_have_text(message)
+        expect(box).to_have_value("how many arches has it?")
+        expect(page.locator(".turn")).to_have_count(2)
+    page.reload()
+    expect(failure).to_contain_text("no answer yet")
+    page.unroute(f"{address}/ask")
+    failure.get_by_role("button", name="Retry").click()
+    expect(page.locator(".turn").last).to_contain_text("three arches")
+    expect(page.locator(".turn")).to_have_count(2)
+    expect(failure).to_have_count(0)
+    expect(box).to_have_value("")
+
+
+def test_the_box_grows_and_stays_where_it_is(slow_page: tuple[Page, SlowQuoter, Service]) -> None:
+    page, quoter, _ = slow_page
+    box = page.locator("#q")
+    low = box.bounding_box()["height"]
+    page.keyboard.type("Aller bridge")
+    page.keyboard.press("Shift+Enter")
+    page.keyboard.type("repaired")
+    expect(box).to_have_value("Aller bridge\nrepaired")
+    assert box.bounding_box()["height"] > low
+    page.keyboard.press("Enter")
+    expect(page.locator(".turn .writing")).to_have_count(1)
+    assert box.bounding_box()["height"] == low
+    places = [box.bounding_box()]
+    for number in (1, 2, 3):
+        quoter.go_on()
+        expect(page.locator(".turn .sentence")).to_have_count(number)
+        places.append(box.bounding_box())
+    quoter.go_on()
+    expect(page.locator(".summary .verdict").first).to_be_visible()
+    assert all(place == places[0] for place in [*places, box.bounding_box()])
+    assert page.evaluate("scrollY") == 0
 
 
 def test_an_answer_that_grows_shows_its_citations_and_passages(
@@ -188,7 +315,7 @@ def test_a_model_that_failed_is_asked_again_and_contradicted(browse: Open, tmp_p
         page = browse(url=url)
         page.locator("#q").fill("How many arches has the Aller bridge?")
         page.keyboard.press("Enter")
-        expect(page.locator(".turn .warning")).to_have_text("The language model did not answer. Retry")
+        expect(page.locator(".turn .warning")).to_have_text("The language model did not answer.")
         expect(page.locator("#q")).to_have_value("How many arches has the Aller bridge?")
         page.get_by_role("button", name="Retry").click()
         judged = page.locator(".turn .sentence .judged")
@@ -203,7 +330,7 @@ def test_a_model_that_failed_is_asked_again_and_contradicted(browse: Open, tmp_p
 
 def test_an_answer_is_exported(browse: Open) -> None:
     page = browse(f"/?q={QUESTION}&index=town")
-    page.locator(".export summary").click()
+    page.locator(".actions .menu summary").last.click()
     with page.expect_download() as waiting:
         page.get_by_role("link", name="BibTeX").click()
     assert waiting.value.suggested_filename == "when-did-the-aller-bridge-open.bib"
@@ -250,7 +377,7 @@ def test_hostile_passages_stay_text(browse: Open) -> None:
 def test_without_javascript_a_form_gives_the_whole_answer(browse: Open) -> None:
     page = browse(java_script_enabled=False)
     page.locator("#q").fill(QUESTION)
-    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Ask", exact=True).click()
     expect(page.locator(".summary")).to_have_text("All sentences are word for word from their sources.")
     expect(page.locator(".passage").first).to_be_visible()
 
@@ -297,6 +424,39 @@ def test_on_a_phone_the_passage_comes_up_and_goes(browse: Open) -> None:
     passage.get_by_role("button", name="Back").tap()
     expect(passage).to_have_count(0)
     expect(cite).to_be_focused()
+
+
+def test_tabs_and_box_fit_a_narrow_phone(browse: Open, address: str) -> None:
+    page = browse(viewport={"width": 360, "height": 740}, has_touch=True)
+    for path in ("/", "/check", "/compare", "/documents"):
+        page.goto(address + path)
+        tops = [tab.bounding_box() for tab in page.locator(".bar nav a").all()]
+        assert len({(box["y"], box["height"]) for box in tops}) == 1
+        assert max(box["height"] for box in tops) < 50  # one line
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.goto(address)
+    page.locator("#q").fill(QUESTION)
+    page.locator("#q").press("Enter")
+    expect(page.locator(".summary .verdict").first).to_be_visible()
+    assert page.locator("#ask").bounding_box()["height"] < 150
+    page.locator("#thread-menu summary").tap()
+    expect(page.locator("#thread-menu button").first).to_be_in_viewport(ratio=1)
+
+
+def test_right_to_left_text_is_laid_out_as_such(browse: Open, tmp_path: Path) -> None:
+    text = "הגשר על נהר האלר נפתח בשנת 1931. יש לו שלוש קשתות של לבנים אדומות."
+    corpus = tmp_path / "he.jsonl"
+    corpus.write_text(json.dumps({"_id": "he#1", "title": "הגשר", "text": text}) + "\n", "utf-8")
+    service = Service({"he": rag.build_index(corpus, tmp_path / "he.index", format="beir")}, ["extractive"])
+    with serving(create_app(service)) as url:
+        page = browse(url=url)
+        page.locator("#q").fill("מתי נפתח הגשר על נהר האלר?")
+        page.keyboard.press("Enter")
+        expect(page.locator(".summary .verdict").first).to_be_visible()
+        for css in ("h2.question", ".sentence", ".here"):
+            assert page.locator(css).first.evaluate("node => getComputedStyle(node).direction") == "rtl"
+        words, cite = (page.locator(css).first.bounding_box() for css in (".sentence .words", ".sentence .cite"))
+        assert cite["x"] + cite["width"] <= words["x"] + 1  # it follows the sentence, on its left
 
 
 def test_a_citation_opens_the_page_of_the_pdf_with_its_words_in_a_box(browse: Open, tmp_path: Path) -> None:
