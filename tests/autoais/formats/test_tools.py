@@ -362,7 +362,7 @@ def test_ragtruth_sentences_with_an_unsupported_word_are_not_attributable(tmp_pa
         (("s1",), True), (("s1",), False), (("s1",), True)
     ]  # fmt: skip
     assert (answer.passages["s1"].text, answer.attributable, answer.extra["system"]) == (POLAND, False, "gpt-4-0613")
-    texts = [passage.text for _, passage in read_passages(sources)]
+    texts = [passage.text for _, passage in read_passages(sources) if isinstance(passage, Passage)]
     assert texts == [POLAND, RIVER, '{"name": "Café", "rating": 4}']
     out = tmp_path / "answers.jsonl"
     write_atomic(out, formats.write([answer], "answers"))
