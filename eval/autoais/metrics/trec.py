@@ -1,7 +1,9 @@
 """Weighted precision and recall over TREC RAG's support levels.
 
-The weights and the first-citation rule are those of vectara/open-rag-eval, `metrics/citation_metric.py`; both are
-arguments.
+The weights and the first-citation rule are those of vectara/open-rag-eval, `metrics/citation_metric.py`, until commit
+b5b26f7 (May 2025); both are arguments. Since 9971410 (June 2025) that file judges all citations: precision is the mean
+over passages of the mean weight of a passage's citations, recall the mean over sentences of the mean weight of a
+sentence's citations. `first_only=False` is neither: it weighs citations alike, and a sentence by its best one.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
