@@ -86,7 +86,7 @@ def printed(answer: Answer) -> str:
 
 def page(answer: Answer) -> str:
     view = view_answer(answer, id_prefix="a", link=lambda passage, _: f"/p/{passage.id}", look=lambda _: None)
-    empty = dict.fromkeys(("permalink", "searched", "unanswered", "rest"), "")
+    empty = dict.fromkeys(("permalink", "copies", "feedback", "searched", "unanswered", "rest"), "")
     return PAGES.render("serve/turn.html.j2", {"view": view, "meta": [], "links": [], **empty})
 
 
