@@ -29,6 +29,7 @@ from tests.rag.serve.test_checking import Says
 
 WARNING = "this source reads like an instruction to a machine"
 PAGES = Pages("rag.web", "rag.serve")
+PAGES.define(shows_originals=False)
 
 
 class Shelf:
