@@ -104,8 +104,10 @@ def create_nuggets(
         rows = assessor.work(items, "creating nuggets", len(relevant), progress)
         how_made = _provenance(assessor, work.CREATE_PROMPTS, settings, passages, questions, corpora)
     importances = Counter(nugget["importance"] for row in rows for nugget in row["nuggets"])
-    n_windows = sum(reason.startswith("passages") for row in rows for reason in row.get("failures", ()))
+    n_windows = sum(reason.startswith("passage") for row in rows for reason in row.get("failures", ()))
     notes = _note("questions without a passage, and so without nuggets", sum(not c.passages for c in relevant))
+    topics = {candidates.topic for candidates in listed}
+    notes |= _note("topics with nuggets to begin with that are not among the questions", len({*(start or ())} - topics))
     notes |= _note("questions without a vital nugget: their vital scores are 0", _count_without_vital(rows))
     counts = {
         "questions": len(rows),
@@ -138,7 +140,7 @@ def assign_nuggets(
     all_answers = _answers(answers)
     pairs = [(answer, banks[answer.id]) for answer in all_answers if answer.id in banks]
     if not pairs:
-        raise UserError(f"none of the {len(all_answers):,} answers is to a topic with nuggets; are these other topics?")
+        raise UserError("no answer is to a topic with nuggets: their ids should be those of the topics")
     keys = Counter((answer.id, run_of(answer)) for answer, _ in pairs)
     (topic, run), count = keys.most_common(1)[0]
     if count > 1:
@@ -167,7 +169,7 @@ def score_nuggets(
     """
     rows = assignments.rows if isinstance(assignments, Assessment) else list(_assignment_rows(assignments))
     if not rows:
-        raise UserError("there are no assignments")
+        raise UserError("there are no assignments; `autoais nuggets assign` makes them")
     by_run: dict[str, dict[str, Mapping[str, Any]]] = {}
     for row in rows:
         topics = by_run.setdefault(str(row.get("run_id") or "unknown"), {})

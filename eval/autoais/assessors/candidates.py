@@ -172,8 +172,8 @@ def _doc_text(candidate: Mapping[str, Any], place: str) -> str:
 
 
 def _grade(value: object, place: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != value or not 0 <= value <= 3:
-        raise FormatError(f"{place}: field 'judgment' should be a grade from 0 to 3, found {str(value)[:40]!r}")
+    if isinstance(value, bool) or not isinstance(value, int | float) or value not in range(4):
+        raise FormatError(f"{place}: field 'judgment' should be 0, 1, 2 or 3, found {str(value)[:40]!r}")
     return int(value)
 
 
