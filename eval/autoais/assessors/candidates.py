@@ -123,13 +123,13 @@ def _of_run(path: Path, questions: Sequence[Question] | None, corpus: Sequence[P
     queries = {question.id: question.text for question in questions}
     if unknown := sorted(rankings.keys() - queries.keys()):
         raise UserError(f"{path}: topic {unknown[0]!r:.60} is not among the questions; are these the run's topics?")
-    wanted = {key for ranking in rankings.values() for key in ranking}
+    keys = {key for ranking in rankings.values() for key in ranking}
     passages: dict[str, Passage] = {}
     for file in corpus:
         for _, passage in read_passages(file):
             if isinstance(passage, FormatError):
                 raise passage
-            if passage.id in wanted:
+            if passage.id in keys:
                 passages.setdefault(passage.id, passage)
     for topic, ranking in rankings.items():
         yield Candidates(topic, queries[topic], tuple(passages.get(key, Passage(key)) for key in ranking))
