@@ -108,7 +108,7 @@ def create_nuggets(
     notes = _note("questions without a passage, and so without nuggets", sum(not c.passages for c in relevant))
     topics = {candidates.topic for candidates in listed}
     notes |= _note("topics with nuggets to begin with that are not among the questions", len({*(start or ())} - topics))
-    notes |= _note("questions without a vital nugget: their vital scores are 0", _count_without_vital(rows))
+    notes |= _note("questions without a vital nugget, with vital scores of 0", _count_without_vital(rows))
     counts = {
         "questions": len(rows),
         "passages": sum(len(candidates.passages) for candidates in relevant),
@@ -169,7 +169,7 @@ def score_nuggets(
     """
     rows = assignments.rows if isinstance(assignments, Assessment) else list(_assignment_rows(assignments))
     if not rows:
-        raise UserError("there are no assignments; `autoais nuggets assign` makes them")
+        raise UserError("there are no assignments")
     by_run: dict[str, dict[str, Mapping[str, Any]]] = {}
     for row in rows:
         topics = by_run.setdefault(str(row.get("run_id") or "unknown"), {})
@@ -190,7 +190,7 @@ def score_nuggets(
             {"run": run, "topics": len(topics), "failed": n_failed, "measures": measures, "per_topic": per_topic}
         )
     notes = _note(
-        "topics without a vital nugget: their vital scores are 0, as in nuggetizer",
+        "topics without a vital nugget, with vital scores of 0 as in nuggetizer",
         len({row["qid"] for row in rows if not any(_is_vital(nugget) for nugget in row["nuggets"])}),
     )
     result: dict[str, Any] = round_floats({"runs": runs, "notes": notes})
@@ -309,7 +309,10 @@ def _assignment_rows(assignments: str | Path | Iterable[object]) -> Iterator[Map
         files = [Path(item) for item in items]
         check_distinct(files)
         for path in files:
-            yield from (row for _, row in read_assignments(path))
+            rows = [row for _, row in read_assignments(path)]
+            if not rows:
+                raise UserError(f"{path}: holds no assignments; `autoais nuggets assign` makes them")
+            yield from rows
         return
     for row in tuple_of(dict, "assignments", items, "a file, or a list of rows (dicts)"):
         bank_of(row, "assignments")

@@ -227,7 +227,7 @@ def _print_result(result: "Assessment", assessor: "Assessor", names: "Sequence[s
     if as_json:
         print_json(record)
         return
-    parts = [f"{record[name]:,} {name}" for name in names]
+    parts = [format_count(record[name], name) for name in names]
     parts += [f"{count:,} of grade {grade}" for grade, count in record.get("grades", {}).items()]
     typer.echo(", ".join([*parts, f"{result.failed:,} failed"]))
 

@@ -283,6 +283,8 @@ def test_wrong_answers_and_nuggets_are_refused(server: ChatServer, tmp_path: Pat
         autoais.score_nuggets(write(tmp_path / "a.jsonl", row, row))
     with pytest.raises(autoais.FormatError, match=r"a\.jsonl:1: a nugget without 'assignment'"):
         autoais.score_nuggets(write(tmp_path / "a.jsonl", BANK))
+    with pytest.raises(UserError, match=r"empty\.jsonl: holds no assignments; `autoais nuggets assign` makes them"):
+        autoais.score_nuggets([write(tmp_path / "a.jsonl", row), write(tmp_path / "empty.jsonl")])
 
 
 def test_a_topic_without_a_vital_nugget_scores_0_and_a_note_says_so() -> None:
@@ -292,7 +294,7 @@ def test_a_topic_without_a_vital_nugget_scores_0_and_a_note_says_so() -> None:
     assert run["per_topic"]["q1"] == {
         "strict_vital_score": 0.0, "strict_all_score": 1.0, "vital_score": 0.0, "all_score": 1.0,
     }  # fmt: skip
-    assert result["notes"] == {"topics without a vital nugget: their vital scores are 0, as in nuggetizer": 1}
+    assert result["notes"] == {"topics without a vital nugget, with vital scores of 0 as in nuggetizer": 1}
 
 
 # --- the commands ----------------------------------------------------------------------------------------------

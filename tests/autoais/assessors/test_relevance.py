@@ -154,6 +154,8 @@ def test_the_command_grades_a_run(server: ChatServer, tmp_path: Path, autoais: C
         "cannot hold the id 'q 1'",
     )
     assert [row["qid"] for row in read(details)] == ["q 1"]  # what was paid for is there
+    done = autoais("relevance", run, *argv[2:6], "--depth", "1", *texts, OPENAI_BASE_URL=url)
+    assert done.stdout.startswith("1 passage, "), done.stderr
     topics.write_text("q2\twhat else\n")
     one_line_error(autoais(*argv, *texts, OPENAI_BASE_URL=url), "topic 'q1' is not among the questions")
     done = autoais("evaluate-run", run, "--qrels", qrels, "--measure", "RR@10")
