@@ -1,14 +1,19 @@
 """Downloads of files: a stopped one resumes, and a file appears only when its checksum is right."""
 
 import hashlib
+import lzma
 import shutil
 import tarfile
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from gzip import BadGzipFile
 from http import HTTPStatus
 from pathlib import Path, PurePosixPath
 
+from autoais.base.errors import first_line
 from autoais.base.network import Limits, RequestError, stream
 from autoais.base.progress import Progress, no_progress
 from rag.base.errors import RagError
@@ -39,8 +44,8 @@ class RemoteFile:
 def download(file: RemoteFile, to: Path, progress: Progress = no_progress) -> None:
     """Download to `to`, unless it exists; `<to>.part` holds an unfinished download, which the next call continues.
 
-    A file with another checksum is kept as `<to>.wrong`. `progress` counts bytes. Raises `RagError` for that, for a
-    broken connection, for a web page in place of a file without a checksum, and if the disk is too small.
+    A file with another size or checksum is kept as `<to>.wrong`. `progress` counts bytes. Raises `RagError` for that,
+    for a broken connection, for nothing or a web page in place of a file, and if the disk is too small.
     """
     if to.exists():
         return
@@ -61,47 +66,68 @@ def has_checksum(path: Path, checksum: str) -> bool:
 def unpack(archive: Path, to: Path) -> None:
     """Unpack a zip or tar file to the folder `to`, which appears only when it is complete; nothing goes elsewhere.
 
-    If all members are in one folder, `to` is that folder. Raises `RagError` for an archive that cannot be read, which
-    is kept as `<archive>.wrong`, and if the disk is too small.
+    If all members are in one folder, `to` is that folder. Raises `RagError` for an archive that cannot be read or is
+    empty, which is kept as `<archive>.wrong`, and if the disk is too small.
     """
     work = to.with_name(f".{to.name}.unpacking")
     shutil.rmtree(work, ignore_errors=True)  # of a killed run
     try:
+        work.mkdir()
         if zipfile.is_zipfile(archive):
             _extract_zip(archive, work)
         else:
             extract_tar(archive, work)
         members = list(work.iterdir())
+        if not members:
+            raise tarfile.TarError("it is empty")
         (members[0] if len(members) == 1 and members[0].is_dir() else work).replace(to)
-    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+    except tarfile.TarError as error:
         wrong = archive.with_name(f"{archive.name}.wrong")
         archive.replace(wrong)
-        raise RagError(
-            f"{archive.name} cannot be unpacked: {str(error).splitlines()[0]}; it is kept as {wrong}"
-        ) from error
+        raise RagError(f"{archive.name} cannot be unpacked: {error}; it is kept as {wrong}") from error
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
 
 def extract_tar(archive: Path, folder: Path) -> None:
-    """Extract a tar file; raises `TarError` for a member that would be written outside, or is no file or folder."""
-    with tarfile.open(archive) as tar:
+    """Extract a tar file; raises `TarError` if it is broken, or has a member outside or that is no file or folder."""
+    if not tarfile.is_tarfile(archive):
+        raise tarfile.TarError("it is no zip or tar file, or broken")
+    with _as_tar_errors(), tarfile.open(archive) as tar:
         if hasattr(tarfile, "data_filter"):
-            tar.extractall(folder, filter="data")
-            return
-        for member in tar:  # Python 3.11.2, which Debian 12 has, knows no filters
-            member.name = member.name.lstrip("/")
-            if ".." in PurePosixPath(member.name).parts or not (member.isreg() or member.isdir()):
-                raise tarfile.TarError(f"{member.name!r} is outside of the archive's folder, or no file")
-        tar.extractall(folder)
+            tar.extractall(folder, filter=lambda member, path: tarfile.data_filter(_check_member(member), path))
+        else:  # Python 3.11.2, which Debian 12 has, knows no filters
+            tar.extractall(folder, [_check_member(member) for member in tar])
+        assert tar.fileobj is not None
+        while tar.fileobj.read(_BLOCK):  # the checksum of a compressed file is at its end
+            pass
+
+
+def _check_member(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    member.name = member.name.lstrip("/")
+    if ".." in PurePosixPath(member.name).parts or not (member.isreg() or member.isdir()):
+        raise tarfile.TarError(f"{member.name!r} is outside of the archive's folder, or no file")
+    return member
 
 
 def _extract_zip(archive: Path, folder: Path) -> None:
-    with zipfile.ZipFile(archive) as opened:
+    with _as_tar_errors(), zipfile.ZipFile(archive) as opened:
         size, free = sum(member.file_size for member in opened.infolist()), shutil.disk_usage(archive.parent).free
         if size > free:
             raise RagError(f"{archive.name} unpacks to {size:,} bytes, {free:,} are free")
         opened.extractall(folder)  # drops drives and `..` of names
+
+
+@contextmanager
+def _as_tar_errors() -> Iterator[None]:
+    """Raise what broken, encrypted and hostile archives raise as `TarError` of one line."""
+    try:
+        yield
+    except (
+        tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, BadGzipFile, EOFError,
+        RuntimeError, ValueError, OverflowError,
+    ) as error:  # fmt: skip
+        raise tarfile.TarError(first_line(error)) from error
 
 
 def _digest(path: Path, algorithm: str) -> str:
@@ -116,23 +142,33 @@ def _digest(path: Path, algorithm: str) -> str:
 
 
 def _check(file: RemoteFile, part: Path, to: Path) -> None:
-    """Raise `RagError` unless the file has its checksum; it is then kept under another name."""
-    if file.checksum is not None:
-        digest = _digest(part, file.checksum.partition(":")[0])
-        fault = "" if digest == file.checksum else f"its checksum should be {file.checksum}, found {digest}"
-    else:
-        with part.open("rb") as opened:
-            head = opened.read(64).lstrip().lower()
-        content = next((content for mark, content in _OTHER_CONTENT.items() if head.startswith(mark)), None)
-        fault = "" if content is None else f"the server sent {content}"
-    if fault:
+    """Raise `RagError` unless the file is as announced; it is then kept under another name."""
+    if fault := _find_fault(file, part):
         wrong = to.with_name(f"{to.name}.wrong")
         part.replace(wrong)
         raise RagError(f"{file.url}: {fault}; it is kept as {wrong}, the same command fetches it again")
 
 
+def _find_fault(file: RemoteFile, part: Path) -> str:
+    size = _size(part)
+    if file.size is not None and size > file.size:
+        return f"the server sent more than {file.size:,} bytes"
+    if file.checksum is None or size != (file.size or size):
+        with part.open("rb") as opened:
+            head = opened.read(64).lstrip().lower()
+        content = next((content for mark, content in _OTHER_CONTENT.items() if head.startswith(mark)), None)
+        if content is not None:
+            return f"the server sent {content}"
+    if not size or size < (file.size or 0):
+        return f"the server sent {size:,} bytes" + (f" of {file.size:,}" if file.size else "")
+    if file.checksum is None:
+        return ""
+    digest = _digest(part, file.checksum.partition(":")[0])
+    return "" if digest == file.checksum else f"its checksum should be {file.checksum}, found {digest}"
+
+
 def _receive(file: RemoteFile, part: Path, progress: Progress) -> None:
-    """Request the missing bytes until all are there; raises `RagError` after a few requests in vain."""
+    """Request the missing bytes until there are no more; raises `RagError` after a few requests in vain."""
     reason, max_size, vain = "", 0, 0
     while (before := _size(part)) < (file.size or 1) or file.size is None:
         max_size = max(max_size, before)
@@ -142,10 +178,12 @@ def _receive(file: RemoteFile, part: Path, progress: Progress) -> None:
                 return
             reason = "the connection broke off"
         except RequestError as error:
-            is_shorter = error.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE
-            if is_shorter:
+            is_shorter = before > 0 and error.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE
+            if is_shorter and file.size is not None:
+                return
+            if is_shorter:  # all of it is fetched again
                 part.unlink(missing_ok=True)
-            if error.status is not None and not (is_shorter and file.size is None):  # then all of it is fetched again
+            elif error.status is not None:
                 hint = "; it may have moved" if error.is_gone else ""
                 raise RagError(f"{error}{hint}") from error
             reason = error.reason
@@ -176,8 +214,8 @@ def _get(file: RemoteFile, part: Path, progress: Progress) -> None:
             size = opened.tell()
             total = file.size or (size + int(length) if length.isdecimal() else 0)
             for block in blocks:
-                opened.write(block if file.size is None else block[: file.size - size])
+                opened.write(block)
                 size += len(block)
                 progress("downloading", min(size, total) if total else size, total)
-                if file.size is not None and size > file.size:  # longer than announced: the checksum decides
+                if file.size is not None and size > file.size:  # than announced
                     return

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from autoais.base.io.provenance import sha256_file
 from rag.base.errors import RagError, UserError, check_type
@@ -73,6 +73,8 @@ class Corpus:
             return DataFile(self.path, self.sha256).check(data, path)
         if not path.exists():
             raise RagError(f"{path} is missing; {_way_to_get(self.path)}")
+        if not self.is_shipped:
+            _check_whole(self.path, _data(data))
         return path
 
 
@@ -135,7 +137,9 @@ class Benchmark:
         if str(name) in self.other_corpora:
             path = inside(_data(data), self.other_corpora[str(name)])
             if not path.exists():
-                raise RagError(f"{path} is missing: the corpus {str(name)!r} of {self.id} belongs there")
+                way = _way_to_get(self.other_corpora[str(name)])
+                raise RagError(f"{path} is missing: the corpus {str(name)!r} of {self.id} belongs there; {way}")
+            _check_whole(self.other_corpora[str(name)], _data(data))
             return path
         path = Path(name)
         if not path.exists():
@@ -302,6 +306,20 @@ def _way_to_get(path: str) -> str:
     names = find_datasets_of_file(path)
     fetch = f", or fetch it: rag data fetch {names[0]} --data FOLDER --allow-network" if names else ""
     return f"name the folder of the data{fetch}"
+
+
+def _check_whole(folder: str, data: Path) -> None:
+    """Raise `RagError` for a folder that holds some files of a data set, and not all: a download stopped."""
+    from rag.bench.datasets import list_datasets
+
+    for dataset in list_datasets():
+        files = [file for file in dataset.files if str(PurePosixPath(file.to).parent) == folder]
+        missing = sum(not file.path(data).exists() for file in files)
+        if 0 < missing < len(files):
+            raise RagError(
+                f"{data / folder}: {missing} of {len(files)} files are missing; "
+                f"rag data fetch {dataset.name} --data {data} --allow-network fetches them"
+            )
 
 
 def _data(data: Path | None) -> Path:

@@ -27,8 +27,12 @@ def index_record(index: Index) -> dict[str, Any]:
 
 
 def corpus_files(source: Path) -> list[Path]:
-    """Return the files of a folder that holds nothing but files of passages, sorted by name; else the path itself."""
+    """Return the files of a folder that holds nothing but files of passages, sorted by name; else the path itself.
+
+    Hidden files, and what `rag data fetch` leaves of downloads that failed, do not count.
+    """
     members = sorted(source.iterdir()) if source.is_dir() else []
+    members = [path for path in members if not path.name.startswith(".") and path.suffix not in (".part", ".wrong")]
     is_corpus = members and all(member.name.removesuffix(".gz").endswith((".jsonl", ".tsv")) for member in members)
     return members if is_corpus else [source]
 

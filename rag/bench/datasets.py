@@ -3,7 +3,6 @@
 import difflib
 import re
 import shutil
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -14,9 +13,10 @@ from autoais.base.network import is_offline
 from autoais.base.progress import Progress, no_progress
 from rag.base.download import CHECKSUM, RemoteFile, download, has_checksum, unpack
 from rag.base.errors import RagError, UsageError
-from rag.bench.tables import Table, inside
+from rag.bench.tables import Table, inside, read_table
 
 _MAX_SIZE = 1 << 42  # bytes
+_ARCHIVES = (".zip", ".tar", ".tgz")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +64,9 @@ def list_datasets(table: str | Path | None = None) -> list[Dataset]:
     Raises `RagError` for a table that cannot be read.
     """
     source = "datasets.toml" if table is None else str(table)
-    try:
-        file = files("rag").joinpath("data", source) if table is None else Path(table)
-        rows = tomllib.loads(file.read_text("utf-8"))
-    except OSError as error:
-        raise RagError(f"{source}: cannot be read: {error.strerror or error}") from error
-    except (ValueError, RecursionError) as error:
-        raise RagError(f"{source}: not a table of data sets: {str(error).splitlines()[0]}") from error
-    table_of_all = Table(rows, source, "table of data sets")
-    return [_read_dataset(name, table_of_all.table(name)) for name in sorted(rows)]
+    file = files("rag").joinpath("data", source) if table is None else Path(table)
+    tables, _ = read_table(file, source, "table of data sets")
+    return [_read_dataset(name, tables.table(name)) for name in sorted(tables.row)]
 
 
 def find_dataset(name: str, table: str | Path | None = None) -> Dataset:
@@ -112,7 +106,7 @@ def fetch_dataset(
     if dataset.login is not None:
         raise RagError(f"{dataset.name} needs an account: {dataset.login}")
     for file in dataset.files:
-        _check_present(file, file.path(folder))
+        _check_present(file, inside(folder, file.to))
     if dataset.missing(folder) and (reason := _refusal(allow_network)):
         raise UsageError(f"{dataset.name} is not in {folder}; {reason}")
     try:
@@ -142,16 +136,25 @@ def _refusal(allow_network: bool) -> str:
 
 
 def _check_present(file: DatasetFile, path: Path) -> None:
-    checksum = file.remote.checksum
-    if path.is_file() and checksum is not None and not has_checksum(path, checksum):
-        raise RagError(f"{path} is another file: its checksum should be {checksum}; move it away to fetch it again")
+    size, checksum = file.remote.size, file.remote.checksum
+    if not path.exists():
+        return
+    if not path.is_file():
+        fault = "it is a folder"
+    elif size is not None and path.stat().st_size != size:
+        fault = f"it should have {size:,} bytes, found {path.stat().st_size:,}"
+    elif checksum is not None and not has_checksum(path, checksum):
+        fault = f"its checksum should be {checksum}"
+    else:
+        return
+    raise RagError(f"{path} is another file: {fault}; move it away to fetch it again")
 
 
 def _read_dataset(name: str, table: Table) -> Dataset:
     table.only("description", "licence", "source", "benchmarks", "login", "files")
     if ("files" in table.row) == ("login" in table.row):
         raise RagError(f"{table.source}: should have either files or login")
-    return Dataset(
+    dataset = Dataset(
         name,
         table.line("description"),
         table.line("licence"),
@@ -160,18 +163,24 @@ def _read_dataset(name: str, table: Table) -> Dataset:
         tuple(map(_read_file, table.tables("files"))) if "files" in table.row else (),
         table.line("login") if "login" in table.row else None,
     )
+    if len({file.path("") for file in dataset.files}) < len(dataset.files):
+        raise RagError(f"{table.source}: two files have the same place; each should have a 'to' of its own")
+    return dataset
 
 
 def _read_file(table: Table) -> DatasetFile:
     table.only("to", "url", "size", "checksum", "read", "unpack")
     url, checksum = table.line("url"), table.line("checksum") if "checksum" in table.row else None
     if not url.startswith(("https://", "http://")):
-        raise table.error("url", "an address that starts with https://", url)
+        raise table.error("url", "an address that starts with https:// or http://", url)
     if checksum is not None and not re.fullmatch(CHECKSUM, checksum):
         raise table.error("checksum", "md5:..., sha256:... or git:...", checksum)
     size = table.number("size", _MAX_SIZE) if "size" in table.row else None
     is_read, unpack = (name in table.row and table.flag(name) for name in ("read", "unpack"))
-    return DatasetFile(table.path("to"), RemoteFile(url, size, checksum), is_read, unpack)
+    to = table.path("to")
+    if unpack and Path(to).suffix not in _ARCHIVES:
+        raise table.error("to", f"the name of an archive, with {', '.join(_ARCHIVES)} at its end", to)
+    return DatasetFile(to, RemoteFile(url, size, checksum), is_read, unpack)
 
 
 @dataclass(frozen=True, slots=True)

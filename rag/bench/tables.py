@@ -4,6 +4,7 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping
 from hashlib import sha256
+from importlib.resources.abc import Traversable
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -37,6 +38,12 @@ def read_toml(
         raise RagError(
             f"no {kind_name} called {str(name)!r}; there are: {', '.join(fitting_names)}, or a file that ends in .toml"
         )
+    table, checksum = read_table(path, source, kind_name)
+    return table, home, checksum
+
+
+def read_table(path: Path | Traversable, source: str, kind_name: str) -> tuple["Table", str]:
+    """Return the table of a file, and its SHA-256; `source` names the file in errors. Raises `RagError`."""
     try:
         with path.open("rb") as file:
             text = file.read(_MAX_BYTES + 1)
@@ -49,7 +56,7 @@ def read_toml(
         raise RagError(f"{source}: not UTF-8 at byte {error.start}; save the file as UTF-8") from error
     except (ValueError, RecursionError) as error:
         raise RagError(f"{source}: not a {kind_name}: {str(error).splitlines()[0]}") from error
-    return Table(table, source, kind_name), home, sha256(text).hexdigest()
+    return Table(table, source, kind_name), sha256(text).hexdigest()
 
 
 class Table:

@@ -42,14 +42,14 @@ def fetch(
 ) -> None:
     """Download data sets into the data folder, where benchmarks look for them, and print the paths.
 
-    Checks size and checksum where they are known. A stopped download continues; a file that is wrong is kept as
-    NAME.wrong.
+    Checks size and checksum where they are known. A stopped download continues.
+    A wrong file is kept as NAME.wrong.
     """
     from rag.bench.datasets import fetch_dataset, find_dataset, measure_missing
     from rag.commands.display import step_bars
     from rag.commands.display_data import describe_missing
 
-    datasets = [find_dataset(name, table) for name in names]
+    datasets = [find_dataset(name, table) for name in dict.fromkeys(names)]
     missing = measure_missing(datasets, data)
     if missing.files and allow_network:
         note(describe_missing(missing, data))

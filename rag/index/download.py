@@ -6,10 +6,8 @@ import re
 import shutil
 import tarfile
 import tomllib
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from gzip import BadGzipFile
 from importlib.resources import files
 from pathlib import Path
 
@@ -103,7 +101,7 @@ def _unpack(archive: Path, home: Path) -> None:
         if len(folders) != 1:
             raise tarfile.TarError(f"it should hold one Lucene index, found {len(folders)}")
         folders.pop().replace(home)
-    except (tarfile.TarError, BadGzipFile, EOFError, zlib.error) as error:
+    except tarfile.TarError as error:
         archive.unlink()
         raise RagError(f"{home.name}: the archive cannot be used and was removed: {error}") from error
     finally:

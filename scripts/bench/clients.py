@@ -31,8 +31,8 @@ ROOT = Path(__file__).parents[2]
 QUESTIONS = ROOT / "eval" / "benchmarks" / "handbook" / "questions.jsonl"
 CLIENTS = (1, 4, 16, 64)
 ROUNDS = 3
-A_ROUND = 96  # questions
-WATCHED = 2000  # questions of which memory is watched
+ROUND_SIZE = 96  # questions
+MEMORY_QUESTIONS = 2000  # during which the memory is measured
 _START = 120  # seconds that a server may take to start
 
 
@@ -102,11 +102,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     questions = [json.loads(line)["question"] for line in QUESTIONS.read_text("utf-8").splitlines()]
-    batch = list(islice(cycle(questions), A_ROUND))
+    batch = list(islice(cycle(questions), ROUND_SIZE))
     commit = subprocess.run(
         ["git", "rev-parse", "--short=8", "HEAD"], cwd=options.old, check=True, capture_output=True, text=True
     ).stdout.strip()
-    result: dict[str, Any] = {"processor": processor(), "old": commit, "questions_a_round": A_ROUND, "clients": {}}
+    result: dict[str, Any] = {"processor": processor(), "old": commit, "questions_a_round": ROUND_SIZE, "clients": {}}
     with ExitStack() as stack:
         servers = {"old": stack.enter_context(serve(options.old.resolve())), "new": stack.enter_context(serve(ROOT))}
         for server in servers.values():
@@ -120,7 +120,7 @@ def main() -> None:
             result["clients"][str(clients)] = {**rates, "new_by_old": ratio}
         new = servers["new"]
         memory = {str(new.answered): new.megabytes()}
-        while new.answered < WATCHED:
+        while new.answered < MEMORY_QUESTIONS:
             new.rate(batch, 4)
             memory[str(new.answered)] = new.megabytes()
     tell(result | {"memory": memory, "provenance": provenance({})}, options.out)

@@ -104,9 +104,11 @@ def create_nuggets(
         rows = assessor.work(items, "creating nuggets", len(relevant), progress)
         how_made = _provenance(assessor, work.CREATE_PROMPTS, settings, passages, questions, corpora)
     importances = Counter(nugget["importance"] for row in rows for nugget in row["nuggets"])
-    n_windows = sum(reason.startswith("passages") for row in rows for reason in row.get("failures", ()))
+    n_windows = sum(reason.startswith("passage") for row in rows for reason in row.get("failures", ()))
     notes = _note("questions without a passage, and so without nuggets", sum(not c.passages for c in relevant))
-    notes |= _note("questions without a vital nugget: their vital scores are 0", _count_without_vital(rows))
+    topics = {candidates.topic for candidates in listed}
+    notes |= _note("topics with nuggets to begin with that are not among the questions", len({*(start or ())} - topics))
+    notes |= _note("questions without a vital nugget, with vital scores of 0", _count_without_vital(rows))
     counts = {
         "questions": len(rows),
         "passages": sum(len(candidates.passages) for candidates in relevant),
@@ -138,7 +140,7 @@ def assign_nuggets(
     all_answers = _answers(answers)
     pairs = [(answer, banks[answer.id]) for answer in all_answers if answer.id in banks]
     if not pairs:
-        raise UserError(f"none of the {len(all_answers):,} answers is to a topic with nuggets; are these other topics?")
+        raise UserError("no answer is to a topic with nuggets: their ids should be those of the topics")
     keys = Counter((answer.id, run_of(answer)) for answer, _ in pairs)
     (topic, run), count = keys.most_common(1)[0]
     if count > 1:
@@ -188,7 +190,7 @@ def score_nuggets(
             {"run": run, "topics": len(topics), "failed": n_failed, "measures": measures, "per_topic": per_topic}
         )
     notes = _note(
-        "topics without a vital nugget: their vital scores are 0, as in nuggetizer",
+        "topics without a vital nugget, with vital scores of 0 as in nuggetizer",
         len({row["qid"] for row in rows if not any(_is_vital(nugget) for nugget in row["nuggets"])}),
     )
     result: dict[str, Any] = round_floats({"runs": runs, "notes": notes})
@@ -307,7 +309,10 @@ def _assignment_rows(assignments: str | Path | Iterable[object]) -> Iterator[Map
         files = [Path(item) for item in items]
         check_distinct(files)
         for path in files:
-            yield from (row for _, row in read_assignments(path))
+            rows = [row for _, row in read_assignments(path)]
+            if not rows:
+                raise UserError(f"{path}: holds no assignments; `autoais nuggets assign` makes them")
+            yield from rows
         return
     for row in tuple_of(dict, "assignments", items, "a file, or a list of rows (dicts)"):
         bank_of(row, "assignments")

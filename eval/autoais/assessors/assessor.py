@@ -20,7 +20,7 @@ T = TypeVar("T")
 _ROUNDS = 4  # requests per connection in a batch; with fewer, many connections would wait for the slowest one
 _QUOTED_TOKENS = 500  # of a reply that could not be read, in the message that asks again
 _PLACEHOLDER = re.compile(r"\{([a-z]+)\}")
-_FENCE = re.compile(r"\A```(?:json)?\s*(.*?)\s*```\Z", re.DOTALL)
+_FENCE = re.compile(r"```(?:json)?(.*)```", re.DOTALL)
 
 
 class ReplyError(Exception):
@@ -150,7 +150,7 @@ class Assessor:
             messages = (*first[number].messages, ("assistant", quoted or "(nothing)"), ("user", complaint))
             again[number] = self._request(asks[number], messages)
         for number, reply, fault in self._send(asks, again, requests, results):
-            results[number] = Failure(f"{fault} in the reply: {self.client.excerpt(reply.text)!r}")
+            results[number] = Failure(f"{fault}; the reply: {self.client.excerpt(reply.text)!r}")
         return [results[number] for number in range(len(asks))]
 
     def _send(
@@ -230,7 +230,7 @@ def object_schema(name: str, value: Mapping[str, Any]) -> dict[str, Any]:
 def read_field(reply: str, name: str) -> Any:  # noqa: ANN401  (JSON)
     """Return a field of the JSON object that a reply is, bare or in a code fence; raises `ReplyError`."""
     text = reply.strip()
-    if fence := _FENCE.match(text):
+    if fence := _FENCE.fullmatch(text):
         text = fence[1]
     try:
         value = json.loads(text)

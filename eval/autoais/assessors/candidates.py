@@ -123,13 +123,13 @@ def _of_run(path: Path, questions: Sequence[Question] | None, corpus: Sequence[P
     queries = {question.id: question.text for question in questions}
     if unknown := sorted(rankings.keys() - queries.keys()):
         raise UserError(f"{path}: topic {unknown[0]!r:.60} is not among the questions; are these the run's topics?")
-    wanted = {key for ranking in rankings.values() for key in ranking}
+    keys = {key for ranking in rankings.values() for key in ranking}
     passages: dict[str, Passage] = {}
     for file in corpus:
         for _, passage in read_passages(file):
             if isinstance(passage, FormatError):
                 raise passage
-            if passage.id in wanted:
+            if passage.id in keys:
                 passages.setdefault(passage.id, passage)
     for topic, ranking in rankings.items():
         yield Candidates(topic, queries[topic], tuple(passages.get(key, Passage(key)) for key in ranking))
@@ -172,8 +172,8 @@ def _doc_text(candidate: Mapping[str, Any], place: str) -> str:
 
 
 def _grade(value: object, place: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != value or not 0 <= value <= 3:
-        raise FormatError(f"{place}: field 'judgment' should be a grade from 0 to 3, found {str(value)[:40]!r}")
+    if isinstance(value, bool) or not isinstance(value, int | float) or value not in range(4):
+        raise FormatError(f"{place}: field 'judgment' should be 0, 1, 2 or 3, found {str(value)[:40]!r}")
     return int(value)
 
 

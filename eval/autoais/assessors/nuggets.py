@@ -8,7 +8,7 @@ supported by an answer, ten at a time. The wording of the prompts is ours. Where
 of the work that failed, and calls nuggets okay whose importance it could not read, ours are `failed`.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from autoais.assessors.assessor import (
@@ -45,7 +45,7 @@ def create(
     the model did not give have the importance `failed`.
     """
     create_prompt, weigh_prompt = map(Prompt.read, CREATE_PROMPTS)
-    texts, failures, position = list(start), list[str](), 0
+    texts, failures, position = _each_once(start), list[str](), 0
     while position < len(candidates.passages):
 
         def message(passages: Sequence[Passage], texts: Sequence[str] = texts) -> str:
@@ -59,7 +59,7 @@ def create(
         window = _window(candidates.passages[position:], lambda passages: assessor.fits(message(passages)))
         (result,) = yield [_create_ask(message(window), len(texts), max_nuggets)]
         if isinstance(result, Failure):
-            failures.append(f"passages {position + 1} to {position + len(window)}: {result.reason}")
+            failures.append(f"{_range('passage', position, len(window))}: {result.reason}")
         else:
             texts = result
         position += len(window)
@@ -112,19 +112,31 @@ def _read_nuggets(reply: str, n_before: int, max_nuggets: int) -> list[str]:
     value = read_field(reply, "nuggets")
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
         raise ReplyError("'nuggets' is not a list of strings")
-    texts: dict[str, str] = {}
-    for text in (" ".join(text.split()) for text in value):
+    texts = _each_once(value)
+    for text in texts:
         if len(text) > _MAX_CHARACTERS:
             raise ReplyError(f"a nugget has {len(text):,} characters; a nugget is a single short fact")
         if not text.isprintable():
             raise ReplyError("a nugget has characters that are not text")
-        if text and not any(map(str.isalnum, text)):  # such as the "..." of the prompt's example
+        if not any(map(str.isalnum, text)):  # such as the "..." of the prompt's example
             raise ReplyError(f"{text[:40]!r} is no nugget")
-        if text:
-            texts.setdefault(text.casefold(), text)
     if n_before and not texts:
         raise ReplyError(f"it has no nuggets, and the list had {n_before}")
-    return list(texts.values())[:max_nuggets]
+    return texts[:max_nuggets]
+
+
+def _each_once(texts: Iterable[str]) -> list[str]:
+    """Return the texts on one line each, without those that are empty or repeat another in other case."""
+    lines: dict[str, str] = {}
+    for text in texts:
+        line = " ".join(text.split())
+        lines.setdefault(line.casefold(), line)
+    lines.pop("", None)
+    return list(lines.values())
+
+
+def _range(noun: str, before: int, count: int) -> str:
+    return f"{noun} {before + 1}" if count == 1 else f"{noun}s {before + 1} to {before + count}"
 
 
 def _label_ask(prompt: Prompt, labels: Sequence[str], nuggets: Sequence[str], **values: str) -> Ask[list[str]]:
@@ -142,7 +154,7 @@ def _labels_of(parts: Sequence[Sequence[str]], results: Sequence[list[str] | Fai
     labels, failures = list[str](), list[str]()
     for part, result in zip(parts, results, strict=True):
         if isinstance(result, Failure):
-            failures.append(f"nuggets {len(labels) + 1} to {len(labels) + len(part)}: {result.reason}")
+            failures.append(f"{_range('nugget', len(labels), len(part))}: {result.reason}")
             labels += [FAILED] * len(part)
         else:
             labels += result

@@ -14,9 +14,9 @@ from autoais.base.types import Passage
 
 PROMPTS = ("relevance.v1",)
 _MAX_GRADE = 3
-# "2", "Grade: 2", "##final score: 2"
+# "2", "Grade: 2", "##final score: 2"; possessive (*+), as a long run of blanks would take minutes otherwise
 _BARE = re.compile(
-    r"[\s#*_`\"']*(?:(?:final\s+)?(?:grade|score|label)[\s*_`\"']*(?:[:=]|is)?)?[\s*_`\"']*([0-3])[\s*_`\"'.]*"
+    r"[\s#*_`\"']*+(?:(?:final\s++)?(?:grade|score|label)[\s*_`\"']*+(?:[:=]|is)?[\s*_`\"']*+)?([0-3])[\s*_`\"'.]*"
 )
 _SCHEMA = object_schema("grade", {"type": "integer", "enum": list(range(_MAX_GRADE + 1))})
 

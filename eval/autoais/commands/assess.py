@@ -178,11 +178,11 @@ def relevance(
             cache=cache_file,
             progress=progress,
         )
-    result.save_qrels(output)
     if details is not None:
         result.save(details)
     if report is not None:
         result.save_report(report)
+    result.save_qrels(output)  # last, as qrels cannot hold every id
     _print_result(result, assessor, ("passages",), as_json=as_json)
 
 
@@ -201,14 +201,14 @@ def _open_model(model: str, options: "Sequence[str] | None") -> "Assessor":
     from autoais.assessors.assessor import Assessor
     from autoais.judges.options import parse_options
 
-    values: dict[str, Any] = parse_options(options or ())
+    values: dict[str, Any] = parse_options(options or (), "model option")
     settable = ("budget", "max_tokens", "concurrency", "timeout", "retries")
     for name, value in values.items():
         if name not in settable:
             raise UserError(f"a model has no option {name!r}; there are: {', '.join(settable)}")
         is_number = isinstance(value, int | float if name == "timeout" else int) and not isinstance(value, bool)
         if not is_number:
-            raise UserError(f"model option {name}={value}: should be a number")
+            raise UserError(f"model option {name}={value}: should be a {'' if name == 'timeout' else 'whole '}number")
     return Assessor(model, **values)
 
 
@@ -227,7 +227,7 @@ def _print_result(result: "Assessment", assessor: "Assessor", names: "Sequence[s
     if as_json:
         print_json(record)
         return
-    parts = [f"{record[name]:,} {name}" for name in names]
+    parts = [format_count(record[name], name) for name in names]
     parts += [f"{count:,} of grade {grade}" for grade, count in record.get("grades", {}).items()]
     typer.echo(", ".join([*parts, f"{result.failed:,} failed"]))
 

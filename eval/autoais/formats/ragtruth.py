@@ -51,13 +51,13 @@ def _answer(row: dict[str, Any]) -> CitedAnswer:
 def _check(rows: Iterable[Row]) -> Iterator[Fault]:
     for location, row in rows:
         for number, span in enumerate(row["labels"]):
-            start, end, name = span["start"], span["end"], f"field 'labels[{number}]'"
+            start, end, name = int(span["start"]), int(span["end"]), f"field 'labels[{number}]'"
             if not start < end <= len(row["response"]):
                 message = f"is {start} to {end}, and the response has the characters 0 to {len(row['response'])}"
                 yield Fault(location, f"{name} {message}")
             elif "text" in span and span["text"] != row["response"][start:end]:
-                found = row["response"][start:end][:60]
-                yield Fault(location, f"{name}: its 'text' is not the response from {start} to {end}: {found!r}")
+                words = row["response"][start:end][:60]
+                yield Fault(location, f"{name}: its 'text' is not the response from {start} to {end}: {words!r}")
 
 
 _OFFSET = {"type": "integer", "minimum": 0}

@@ -219,9 +219,9 @@ def _open_model(llm_config: object) -> Assessor:
     return Assessor(values["model"], client=ChatClient(values["base_url"], values["api_key"], timeout=120.0))
 
 
-def _check_settings(settings: Mapping[str, object], *known: str) -> None:
+def _check_settings(settings: Mapping[str, object], *names: str) -> None:
     if unknown := sorted(settings.keys() - _RUNNERS):
-        raise UserError(f"the nugget judge has no setting {unknown[0]!r}; there are: {', '.join(known)}")
+        raise UserError(f"the nugget judge has no setting {unknown[0]!r}; there are: {', '.join(names)}")
 
 
 def _note_failures(result: Assessment) -> None:

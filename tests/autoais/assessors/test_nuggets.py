@@ -15,7 +15,7 @@ from autoais import Assessor, Candidates, CitedAnswer, CitedSentence, Passage, U
 from autoais.assessors.assessor import Prompt
 from autoais.base.models.chat import ChatClient
 from autoais.formats import validate
-from autoais.formats.nuggetizer import read_nuggets
+from autoais.formats.nuggetizer import Nugget, NuggetBank, read_nuggets
 from autoais.judges.prompts import prompt_names
 from tests.chat_server import ChatServer
 from tests.commands import ROOT
@@ -104,9 +104,22 @@ def test_a_list_is_updated_with_ten_passages_at_a_time_and_then_weighed(server: 
 
 def test_eleven_nuggets_are_weighed_in_two_windows(server: ChatServer) -> None:
     texts = [f"Fact {number}" for number in range(11)]
-    url = server.script(nuggets(*texts), labels(*["okay"] * 10), labels("vital"))
+    # By the prompt, as the two requests run at once.
+    say_if = [["each of 10 nuggets", labels(*["okay"] * 10)["say"]], ["each of 1 nuggets", labels("vital")["say"]]]
+    url = server.script({"say_if": say_if} | nuggets(*texts))
     (row,) = autoais.create_nuggets([Candidates("q", "x?", PASSAGES[:1])], assessor(url)).rows
     assert [nugget["importance"] for nugget in row["nuggets"]] == ["okay"] * 10 + ["vital"]
+
+
+def test_nuggets_to_begin_with_are_cleaned_and_those_of_other_topics_noted(server: ChatServer) -> None:
+    start = {
+        topic: NuggetBank(topic, "", tuple(map(Nugget, ("Warsaw  lies\nhere", "It is big", "", "warsaw LIES here"))))
+        for topic in ("q1", "q9")
+    }
+    question = Candidates("q1", QUESTION, ())
+    result = autoais.create_nuggets([question], assessor(server.script(labels("vital", "okay"))), start=start)
+    assert [nugget["text"] for nugget in result.rows[0]["nuggets"]] == ["Warsaw lies here", "It is big"]
+    assert result.record["notes"]["topics with nuggets to begin with that are not among the questions"] == 1
 
 
 def test_a_list_that_is_too_long_is_cut_and_the_same_nugget_counts_once(server: ChatServer) -> None:
@@ -136,7 +149,7 @@ def test_a_wrong_reply_is_asked_for_once_more_with_its_fault(server: ChatServer,
     again = server.log(url)[1]["body"]["messages"]
     assert [message["role"] for message in again] == ["user", "assistant", "user"]
     assert fault in again[2]["content"]
-    with pytest.raises(UserError, match=r"^the model gave nothing that can be used: q: passages 1 to 1: "):
+    with pytest.raises(UserError, match=r"^the model gave nothing that can be used: q: passage 1: "):
         autoais.create_nuggets(few, assessor(server.script({"say": reply})))
 
 
@@ -145,7 +158,7 @@ def test_a_window_that_fails_is_recorded_and_the_list_goes_on(server: ChatServer
     result = autoais.create_nuggets([WARSAW], assessor(url))
     (row,) = result.rows
     assert row["nuggets"] == [{"text": "Warsaw", "importance": "vital"}]
-    assert row["failures"] == ["passages 11 to 12: it is not a JSON object in the reply: 'No!'"]
+    assert row["failures"] == ["passages 11 to 12: it is not a JSON object; the reply: 'No!'"]
     assert result.failed == 1
     assert result.record["failures"] == [{"id": "q1", "reason": row["failures"][0]}]
 
@@ -182,7 +195,7 @@ def test_passages_that_are_too_long_together_are_read_apart_and_one_alone_fails(
     result = autoais.create_nuggets([Candidates("q", "x?", tuple(long))], assessor(url, budget=2_000))
     assert len(server.log(url)) == 3
     (failure,) = result.rows[0]["failures"]
-    assert failure.startswith("passages 3 to 3: the prompt takes 3,")
+    assert failure.startswith("passage 3: the prompt takes 3,")
     assert failure.endswith("tokens of a budget of 2,000")
 
 
@@ -246,7 +259,7 @@ def test_a_failed_assignment_is_named_counts_as_no_support_and_is_no_label(serve
     result = autoais.assign_nuggets([ANSWER], [BANK | {"nuggets": texts}], assessor(url))
     (row,) = result.rows
     assert [nugget["assignment"] for nugget in row["nuggets"]] == ["failed"] * 10 + ["support"]
-    assert row["failures"][0].startswith("nuggets 1 to 10: it has 9 labels, and 10 were asked for in the reply: ")
+    assert row["failures"][0].startswith("nuggets 1 to 10: it has 9 labels, and 10 were asked for; the reply: ")
     (run,) = autoais.score_nuggets(result)["runs"]
     assert (run["failed"], run["measures"]["vital_score"]["value"]) == (10, round(1 / 11, 6))
     result.save(tmp_path / "a.jsonl")
@@ -260,7 +273,7 @@ def test_wrong_answers_and_nuggets_are_refused(server: ChatServer, tmp_path: Pat
     model = assessor(server.script(labels("support")))
     with pytest.raises(UserError, match=r"^2 answers of system 'ours' to topic 'q1'"):
         autoais.assign_nuggets([ANSWER, ANSWER], [BANK], model)
-    with pytest.raises(UserError, match=r"^none of the 1 answers is to a topic with nuggets"):
+    with pytest.raises(UserError, match=r"^no answer is to a topic with nuggets"):
         autoais.assign_nuggets([ANSWER], [BANK | {"qid": "q2"}], model)
     with pytest.raises(autoais.UsageError, match=r"^model should be the name of a chat model, or an Assessor"):
         autoais.assign_nuggets([ANSWER], [BANK], 3)  # type: ignore[arg-type]
@@ -270,6 +283,8 @@ def test_wrong_answers_and_nuggets_are_refused(server: ChatServer, tmp_path: Pat
         autoais.score_nuggets(write(tmp_path / "a.jsonl", row, row))
     with pytest.raises(autoais.FormatError, match=r"a\.jsonl:1: a nugget without 'assignment'"):
         autoais.score_nuggets(write(tmp_path / "a.jsonl", BANK))
+    with pytest.raises(UserError, match=r"empty\.jsonl: holds no assignments; `autoais nuggets assign` makes them"):
+        autoais.score_nuggets([write(tmp_path / "a.jsonl", row), write(tmp_path / "empty.jsonl")])
 
 
 def test_a_topic_without_a_vital_nugget_scores_0_and_a_note_says_so() -> None:
@@ -279,7 +294,7 @@ def test_a_topic_without_a_vital_nugget_scores_0_and_a_note_says_so() -> None:
     assert run["per_topic"]["q1"] == {
         "strict_vital_score": 0.0, "strict_all_score": 1.0, "vital_score": 0.0, "all_score": 1.0,
     }  # fmt: skip
-    assert result["notes"] == {"topics without a vital nugget: their vital scores are 0, as in nuggetizer": 1}
+    assert result["notes"] == {"topics without a vital nugget, with vital scores of 0 as in nuggetizer": 1}
 
 
 # --- the commands ----------------------------------------------------------------------------------------------
@@ -316,7 +331,7 @@ def test_the_same_command_asks_again_only_for_what_failed(server: ChatServer, tm
     url = server.script(nuggets(*NUGGETS), {"say": "?"}, name="again")
     done = autoais(*argv, OPENAI_BASE_URL=url)
     assert "2 nuggets, 0 vital, 0 okay, 2 failed" in done.stdout
-    assert "warning: 2 failed, such as q1: nuggets 1 to 2: it is not a JSON object in the reply: '?'" in done.stderr
+    assert "warning: 2 failed, such as q1: nuggets 1 to 2: it is not a JSON object; the reply: '?'" in done.stderr
     url = server.script(labels("vital", "okay"), name="again")
     done = autoais(*argv, OPENAI_BASE_URL=url)
     assert (done.returncode, read(bank)) == (0, [BANK])
@@ -360,9 +375,13 @@ def test_what_is_asked_for_wrongly_ends_with_one_line(server: ChatServer, tmp_pa
     one_line_error(autoais(*argv, "--out", requests, OPENAI_BASE_URL=url), "would be overwritten")
     wrong = autoais(*argv, "--out", bank, "--model-option", "prompt=x", OPENAI_BASE_URL=url)
     one_line_error(wrong, "a model has no option 'prompt'; there are: budget, max_tokens, concurrency")
-    one_line_error(
-        autoais(*argv, "--out", bank, "--model-option", "budget=many", OPENAI_BASE_URL=url), "should be a number"
-    )
+    for option, fault in (
+        ("budget=many", "model option budget=many: should be a whole number"),
+        ("timeout=x", "model option timeout=x: should be a number"),
+        ("timeout=nan", "model option 'timeout=nan': not a finite number"),
+        (f"budget={'9' * 400}", "not a finite number"),
+    ):
+        one_line_error(autoais(*argv, "--out", bank, "--model-option", option, OPENAI_BASE_URL=url), fault)
     one_line_error(autoais(*argv, "--out", bank, OPENAI_BASE_URL=url), "the model gave nothing that can be used: q1: ")
     assert not bank.exists()
     other = write(tmp_path / "other.replies", {"no": "cache"})

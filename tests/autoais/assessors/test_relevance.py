@@ -2,6 +2,7 @@
 
 import json
 import resource
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -102,6 +103,23 @@ def test_any_reply_is_a_grade_or_a_fault(reply: str) -> None:
         read_labels(reply, ("vital", "okay"), 2)
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "```json\n{" + "\n" * 5000 + "}" + " " * 5000 + "x",
+        "grade" + " " * 20_000 + "x",
+        "#" * 5000 + " " * 20_000 + "x",
+        "```" + " " * 20_000 + "```" + "\n" * 20_000 + "x",
+    ],
+    ids=["fence", "grade", "blanks", "two fences"],
+)
+def test_a_model_that_writes_blanks_without_end_is_soon_read(reply: str) -> None:
+    start = time.process_time()
+    with pytest.raises(ReplyError):
+        _read(reply)
+    assert time.process_time() - start < 1
+
+
 def test_thoughts_are_not_read(server: ChatServer) -> None:
     url = server.script({"say": '<think>{"grade": 3}</think>{"grade": 1}'})
     assert autoais.label_relevance([WARSAW], assessor(url)).qrels == {"q1": {"b#1": 1, "b#2": 1}}
@@ -128,6 +146,16 @@ def test_the_command_grades_a_run(server: ChatServer, tmp_path: Path, autoais: C
         "run.trec",
         "give their texts: questions and a corpus (--questions, --corpus)",
     )
+    spaced = write(
+        tmp_path / "spaced.jsonl", {"query": {"qid": "q 1", "text": "x"}, "candidates": [{"docid": "a", "doc": "y"}]}
+    )
+    one_line_error(
+        autoais("relevance", spaced, "--model", "tiny", "--out", qrels, "--details", details, OPENAI_BASE_URL=url),
+        "cannot hold the id 'q 1'",
+    )
+    assert [row["qid"] for row in read(details)] == ["q 1"]  # what was paid for is there
+    done = autoais("relevance", run, *argv[2:6], "--depth", "1", *texts, OPENAI_BASE_URL=url)
+    assert done.stdout.startswith("1 passage, "), done.stderr
     topics.write_text("q2\twhat else\n")
     one_line_error(autoais(*argv, *texts, OPENAI_BASE_URL=url), "topic 'q1' is not among the questions")
     done = autoais("evaluate-run", run, "--qrels", qrels, "--measure", "RR@10")
@@ -171,11 +199,12 @@ def test_requests_may_be_short(tmp_path: Path) -> None:
         ({"query": "x", "candidates": {}}, r"r\.jsonl:1: field 'candidates' should be"),
         ({"query": "x", "candidates": [3]}, r"r\.jsonl:1: candidates\[0\] should be an object or a string"),
         ({"query": "x", "candidates": [{"docid": "a", "doc": {}}]}, r"candidates\[0\] has no text"),
-        ({"query": "x", "candidates": [{"doc": "a", "judgment": 9}]}, "should be a grade from 0 to 3, found '9'"),
-        ({"query": "x", "candidates": [{"doc": "a", "judgment": "3"}]}, "should be a grade from 0 to 3"),
+        ({"query": "x", "candidates": [{"doc": "a", "judgment": 9}]}, "should be 0, 1, 2 or 3, found '9'"),
+        ({"query": "x", "candidates": [{"doc": "a", "judgment": "3"}]}, "should be 0, 1, 2 or 3"),
+        ({"query": "x", "candidates": [{"doc": "a", "judgment": 2.5}]}, "should be 0, 1, 2 or 3, found '2.5'"),
         ({"query": "x", "candidates": [{"docid": "a", "doc": "a"}] * 2}, "passage 'a' occurs twice in its list"),
         ({"query": "x", "passage": 3, "judgment": 1}, "field 'passage' should be a string"),
-        ({"query": "x", "passage": "a", "judgment": 5}, "should be a grade from 0 to 3"),
+        ({"query": "x", "passage": "a", "judgment": 5}, "should be 0, 1, 2 or 3"),
         ({"id": "1", "question": "x", "passages": [{"id": "a", "text": ""}]}, "passage 'a' has no text; give a corpus"),
     ],
 )

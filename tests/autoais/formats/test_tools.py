@@ -376,6 +376,8 @@ def test_ragtruth_sentences_with_an_unsupported_word_are_not_attributable(tmp_pa
         ":2: field 'labels[0]': its 'text' is not the response from 26 to 40: 'hree million p'",
         ":3: field 'labels[0]' is 40 to 40, and the response has the characters 0 to 63",
     ]
+    whole = [{**span, "start": float(span["start"]), "end": float(span["end"])} for span in row["labels"]]
+    assert messages(lines(path, {**row, "labels": whole})) == []  # 25.0 is an integer in JSON
 
 
 def test_aggrefact_labels_are_judged_and_written_as_they_were(tmp_path: Path) -> None:

@@ -19,9 +19,11 @@ from typing import Any
 import pytest
 
 from autoais.base.io.jsonl import dumps
+from rag.base.download import unpack
 from rag.base.errors import RagError, UsageError
-from rag.bench import fetch_dataset, list_benchmarks, list_datasets
+from rag.bench import fetch_dataset, list_benchmarks, list_datasets, read_benchmark
 from rag.bench.benchmark import list_label_sets
+from rag.bench.corpora import corpus_files
 from tests.conftest import Command, one_line_error
 from tests.local_server import LocalServer, Quiet
 
@@ -224,8 +226,27 @@ def test_a_server_that_lies_about_the_size_is_one_line(server: Server, tmp_path:
         fetch_dataset("made", tmp_path / "d", table=server.table(tmp_path, **{"a.jsonl": unknown}), allow_network=True)
     server.announced = None
     longer = server.table(tmp_path, **{"a.jsonl": {"size": 200_000}})
-    with pytest.raises(RagError, match="checksum should be"):
+    with pytest.raises(RagError, match="the server sent more than 200,000 bytes; it is kept"):
         fetch_dataset("made", tmp_path / "e", table=longer, allow_network=True)
+
+
+@pytest.mark.parametrize(
+    ("body", "settings", "fault"),
+    [
+        (b"<html>Log in", {}, "the server sent a web page"),
+        (b"short", {}, "the server sent 5 bytes of 4,000"),
+        (b"", {"size": None, "checksum": None}, "the server sent 0 bytes"),
+        (b"x" * 4001, {"checksum": None}, "the server sent more than 4,000 bytes"),
+    ],
+)
+def test_what_is_not_as_announced_is_kept_and_named(
+    server: Server, tmp_path: Path, body: bytes, settings: dict[str, Any], fault: str
+) -> None:
+    server.bodies["/b.jsonl"] = body
+    table = server.table(tmp_path, **{"b.jsonl": {"size": 4000} | settings})
+    with pytest.raises(RagError, match=f"/b.jsonl: {fault}; it is kept as .*b.jsonl.wrong, the same command fetches"):
+        fetch_dataset("made", tmp_path / "d", table=table, allow_network=True)
+    assert names(tmp_path / "d") == ["made/.b.jsonl.lock", "made/b.jsonl.wrong"]
 
 
 def test_a_moved_address_is_followed_or_named(server: Server, tmp_path: Path) -> None:
@@ -262,14 +283,75 @@ def test_archives_become_folders_and_nothing_is_written_outside(server: Server, 
     assert not list(tmp_path.rglob("outside"))
 
 
+def broken_archives() -> Iterator[tuple[str, bytes]]:
+    data = os.urandom(50_000)
+
+    def tar(mode: str, body: bytes, **settings: Any) -> bytes:  # noqa: ANN401
+        file, info = io.BytesIO(), tarfile.TarInfo("a")
+        info.size = len(body)
+        for name, value in settings.items():
+            setattr(info, name, value)
+        with tarfile.open(fileobj=file, mode=mode) as archive:  # type: ignore[call-overload]
+            archive.addfile(info, io.BytesIO(body))
+        return file.getvalue()
+
+    def zipped(method: int, **files: bytes) -> bytearray:
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w", method) as archive:
+            for name, body in files.items():
+                archive.writestr(name, body)
+        return bytearray(file.getvalue())
+
+    gz = bytearray(tar("w:gz", data))
+    gz[25_000] ^= 255
+    lzma = zipped(zipfile.ZIP_LZMA, a=data)
+    lzma[25_000] ^= 255
+    locked = zipped(zipfile.ZIP_STORED, a=b"x")
+    locked[6] = locked[locked.find(b"PK\1\2") + 8] = 1
+    yield "changed.tgz", bytes(gz)
+    yield "lzma.zip", bytes(lzma)
+    yield "locked.zip", bytes(locked)
+    yield "empty.zip", bytes(zipped(zipfile.ZIP_STORED))
+    yield "empty.tar", bytes(10_240)
+    yield "no.tar", b"no"
+    yield "nul.tar", tar("w", b"x", pax_headers={"path": "a\0b"})
+    yield "late.tar", tar("w", b"x", pax_headers={"mtime": "9" * 30})
+    yield "link.tar", tar("w", b"", type=tarfile.SYMTYPE, linkname=".")
+
+
+@pytest.mark.parametrize(("name", "body"), [pytest.param(*row, id=row[0]) for row in broken_archives()])
+def test_a_broken_or_hostile_archive_is_one_line(tmp_path: Path, name: str, body: bytes) -> None:
+    (tmp_path / name).write_bytes(body)
+    with pytest.raises(RagError, match=rf"^{name} cannot be unpacked: [^\n]*[^:]; it is kept as .*{name}\.wrong$"):
+        unpack(tmp_path / name, tmp_path / "to")
+    assert [path.name for path in tmp_path.iterdir()] == [f"{name}.wrong"]
+
+
+def test_an_archive_of_ones_own_is_checked_before_it_is_unpacked(server: Server, tmp_path: Path) -> None:
+    own = tmp_path / "d/made/q.zip"
+    own.parent.mkdir(parents=True)
+    with zipfile.ZipFile(own, "w") as archive:
+        archive.writestr("a", "mine")
+    server.bodies["/q.zip"] = b"another"
+    table = server.table(tmp_path, **{"q.zip": {"unpack": True}})
+    with pytest.raises(RagError, match=r"q\.zip is another file"):
+        fetch_dataset("made", tmp_path / "d", table=table, allow_network=True)
+    assert names(tmp_path / "d") == ["made/q.zip"]
+
+
 def test_what_is_there_stays_and_another_file_is_named(server: Server, tmp_path: Path) -> None:
     mine = tmp_path / "d/made/a.jsonl"
     mine.parent.mkdir(parents=True)
     mine.write_bytes(b"mine")
-    table = server.table(tmp_path, **{"a.jsonl": {}})
-    with pytest.raises(RagError, match=r"a\.jsonl is another file: its checksum should be sha256:.*; move it away"):
+    for settings, fault in (({"size": None}, "its checksum should be sha256:"), ({"checksum": None}, "300,000 bytes")):
+        table = server.table(tmp_path, **{"a.jsonl": settings})
+        with pytest.raises(RagError, match=rf"a\.jsonl is another file: .*{fault}.*; move it away"):
+            fetch_dataset("made", tmp_path / "d", table=table, allow_network=True)
+        assert mine.read_bytes() == b"mine"
+    mine.unlink()
+    mine.mkdir()
+    with pytest.raises(RagError, match="it is a folder; move it away"):
         fetch_dataset("made", tmp_path / "d", table=table, allow_network=True)
-    assert mine.read_bytes() == b"mine"
 
 
 def test_nothing_is_downloaded_without_leave(
@@ -314,6 +396,8 @@ def test_the_command_says_what_it_takes_and_asks_before_gigabytes(
         ({"size": 0}, "'size' should be from 1 to"),
         ({"checksum": "sha1:0"}, "'checksum' should be md5:..., sha256:... or git:..."),
         ({"sise": 3}, "unknown setting 'sise'"),
+        ({"to": "made", "unpack": True}, "'to' should be the name of an archive, with .zip, .tar, .tgz at its end"),
+        ({"to": ".zip", "unpack": True}, "'to' should be the name of an archive"),
     ],
 )
 def test_a_table_that_is_nearly_right_is_refused(
@@ -325,12 +409,42 @@ def test_a_table_that_is_nearly_right_is_refused(
     assert reason in str(error.value)
 
 
+def test_a_table_of_windows_is_read_and_a_strange_one_refused(server: Server, tmp_path: Path) -> None:
+    table = server.table(tmp_path, **{"a.jsonl": {}})
+    table.write_bytes(b"\xef\xbb\xbf" + table.read_bytes())
+    assert [dataset.name for dataset in list_datasets(table)] == ["made"]
+    with pytest.raises(RagError, match=r"/dev/zero: not a table of data sets: it is longer than"):
+        list_datasets("/dev/zero")
+    server.bodies["/b.jsonl"] = b"x"
+    table = server.table(tmp_path, **{"a.jsonl": {"to": "x"}, "b.jsonl": {"to": "x"}})
+    with pytest.raises(RagError, match=r"\[made\]: two files have the same place"):
+        list_datasets(table)
+
+
 # --- benchmarks -----------------------------------------------------------------------------------------------------
 
 
 def test_a_benchmark_whose_data_is_missing_says_how_to_fetch_it(tmp_path: Path, rag: Command) -> None:
     run = rag("bench", "run", "hagrid", "--data", tmp_path, "--system", "first-passage", "--out", tmp_path / "run")
     one_line_error(run, "hagrid/dev.jsonl is missing; name the folder of the data, or fetch it: rag data fetch hagrid")
+
+
+def test_a_corpus_that_was_fetched_in_part_is_refused(tmp_path: Path) -> None:
+    benchmark = read_benchmark("open-nq")
+    with pytest.raises(RagError, match=r"or fetch it: rag data fetch miracl-corpus --data FOLDER"):
+        benchmark.other_corpus("miracl", tmp_path)
+    (dataset,) = (dataset for dataset in list_datasets() if dataset.name == "miracl-corpus")
+    folder = dataset.files[0].path(tmp_path).parent
+    folder.mkdir(parents=True)
+    for file in dataset.files[:3]:
+        file.path(tmp_path).touch()
+    with pytest.raises(RagError, match="63 of 66 files are missing; rag data fetch miracl-corpus --data"):
+        benchmark.other_corpus("miracl", tmp_path)
+    for file in dataset.files:
+        file.path(tmp_path).touch()
+    for name in (".docs-0.jsonl.gz.lock", "docs-0.jsonl.gz.wrong"):  # of a download that failed before
+        (folder / name).touch()
+    assert len(corpus_files(benchmark.other_corpus("miracl", tmp_path))) == 66
 
 
 def test_a_stranger_runs_hagrid_in_two_commands(
