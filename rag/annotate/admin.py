@@ -118,6 +118,7 @@ class AdminPages:
             "inspect.html.j2",
             inspection=inspection,
             minute=minute,
+            texts={source.id: source.text for source in inspection.item.sources},
             **item_view(self._study, inspection.item, question),
         )
 

@@ -97,8 +97,10 @@ class Crowd:
         return self._sign("join")[:32]
 
     def link(self, base_url: str) -> str:
-        """Return the link for the service, with its placeholders; raises `UsageError` without a service."""
+        """Return the link for the service, with its placeholders; raises `UsageError` if `crowd.toml` names none."""
         service = self.settings.service
+        if not self.exists:
+            raise UsageError(f"{self._study.folder / CROWD} is missing; `rag annotate init --crowd` adds it")
         if not service:
             raise UsageError(f"{self._study.folder / CROWD}: service is missing; name prolific or mturk there")
         address = f"{base_url.rstrip('/')}/join/{self.key}"

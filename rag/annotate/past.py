@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from rag.annotate import queries
 from rag.annotate.items import Item
 from rag.annotate.queries import COMMENT, FLAG, VERDICT, Row
+from rag.annotate.ratings import evidence_in
 from rag.annotate.record import StudyRecord
 from rag.annotate.schemes import Question
 from rag.annotate.types import PastItem, PastVerdict
@@ -34,7 +35,8 @@ def _past_item(study: StudyRecord, assignment: Row, presses: Sequence[Row]) -> P
         if standing:
             last = standing[-1]
             earlier = tuple((row.value, row.at) for row in rows if row.id < last.id)
-            verdicts.append(PastVerdict(question, last.value, last.at, earlier))
+            evidence = evidence_in(last.evidence)
+            verdicts.append(PastVerdict(question, last.value, last.at, earlier, evidence, last.reason))
     flags = [row.value for row in presses if row.kind == FLAG and not row.taken_back]
     comments = [row.reason for row in presses if row.kind == COMMENT]
     last_question = verdicts[-1].question if verdicts else study.scheme.questions_of(item.unit)[0]

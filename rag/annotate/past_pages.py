@@ -71,16 +71,16 @@ class PastPages:
             work = await run_in_threadpool(self._study.past_work, person.id, item, question)
         except PressError as error:
             raise HTTPException(404, str(error)) from error
-        said = {verdict.question.name: verdict.value for verdict in past.verdicts}[work.question.name]
+        verdict = next(verdict for verdict in past.verdicts if verdict.question.name == work.question.name)
         options = {option.value: option.label_for(work.item.kind) for option in work.question.options}
         return self._site.page(
             request,
             "work.html.j2",
             me=person.id,
             notice="",
-            said=options[said],
-            comment=past.comment,
-            **work_view(self._study, work),
+            said=options[verdict.value],
+            reason=verdict.reason,
+            **work_view(self._study, work, verdict.evidence),
         )
 
     async def revise(self, request: Request) -> Response:

@@ -128,6 +128,10 @@ function press(form, button) {
       say(`${what} first (↓, Enter), then press the key of the verdict.`, true);
       return;
     }
+    if (form.hasAttribute("data-words") && !button.hasAttribute("data-evidence") && new FormData(form).has("evidence")) {
+      say("Words are marked: take the marks away first, or press the key of another verdict.", true);
+      return;
+    }
     form.elements.seconds.value = visibleSeconds().toFixed(2);
   }
   const fields = new FormData(form);
@@ -305,18 +309,22 @@ function choose() {
   document.getSelection().removeAllRanges();
   if (!selection) return;
   const value = `${selection.start}:${selection.end}:${selection.passage.dataset.passage}`;
-  if (spans.some((span) => span.input.value === value)) return;
+  if (!spans.some((span) => span.input.value === value)) addSpan(value, selection.range, selection.text);
+}
+
+/** Choose a part of the source, and list it with a button that takes it away. */
+function addSpan(value, range, text) {
   const input = Object.assign(document.createElement("input"), { type: "hidden", name: "evidence", value });
   input.setAttribute("form", "press");
   const item = document.createElement("li");
   const remove = document.createElement("button");
-  const short = codePoints(selection.text) > 60 ? `${[...selection.text].slice(0, 60).join("")}…` : selection.text;
+  const short = codePoints(text) > 60 ? `${[...text].slice(0, 60).join("")}…` : text;
   remove.type = "button";
   remove.textContent = `“${short}” ×`;
   remove.setAttribute("aria-label", `Do not choose: ${short}`);
   item.append(input, remove);
   document.getElementById("chosen").append(item);
-  const span = { range: selection.range, input };
+  const span = { range, input };
   spans.push(span);
   remove.addEventListener("click", () => {
     spans = spans.filter((other) => other !== span);
@@ -324,6 +332,38 @@ function choose() {
     paint();
   });
   paint();
+}
+
+/** The range of characters `start` to `end` of a passage, in code points. */
+function rangeOf(passage, start, end) {
+  const characters = [...passage.textContent];
+  const range = document.createRange();
+  range.setStart(...nodeAt(passage, characters.slice(0, start).join("").length));
+  range.setEnd(...nodeAt(passage, characters.slice(0, end).join("").length));
+  return range;
+}
+
+/** The text node and offset of a position in a passage, in UTF-16 units. */
+function nodeAt(passage, position) {
+  const walker = document.createTreeWalker(passage, NodeFilter.SHOW_TEXT);
+  let before = 0;
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    if (position <= before + node.length) return [node, position - before];
+    before += node.length;
+  }
+  return [passage, passage.childNodes.length];
+}
+
+/** Show the parts that were chosen before as new ones are shown; without this script they are check boxes. */
+function showEarlierSpans() {
+  const boxes = [...view.querySelectorAll("#chosen input[type=checkbox]")];
+  for (const { value } of boxes) {
+    const [, start, end, id] = value.match(/^(\d+):(\d+):(.*)$/s);
+    const passage = [...view.querySelectorAll(".passage")].find((node) => node.dataset.passage === id);
+    const range = rangeOf(passage, Number(start), Number(end));
+    addSpan(value, range, range.toString());
+  }
+  for (const box of boxes) box.closest("li").remove();
 }
 
 function paint() {
@@ -420,6 +460,7 @@ function start() {
   spans = [];
   const form = document.getElementById("press");
   if (form) form.noValidate = true; // press() says what is missing, and where its key is
+  showEarlierSpans();
   paint();
   sentences().forEach((box, index) => { box.tabIndex = index ? -1 : 0; });
   startTime();
