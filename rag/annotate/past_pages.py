@@ -78,7 +78,7 @@ class PastPages:
             "work.html.j2",
             me=person.id,
             notice="",
-            said=options[verdict.value],
+            earlier_label=options[verdict.value],
             reason=verdict.reason,
             **work_view(self._study, work, verdict.evidence),
         )

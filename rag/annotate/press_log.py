@@ -127,10 +127,10 @@ class PressLog:
         """Return the seconds that count for an answer to what was shown. Raises `PressError`, as `verdict` says."""
         if token is None:
             return seconds
-        shown = self.shown.check(token, person, item, press)
-        if shown.question != question:
+        token_content = self.shown.check(token, person, item, press)
+        if token_content.question != question:
             raise PressError("the answer does not belong to the question that was shown; answer again")
-        return limit_seconds(seconds, shown.seconds)
+        return limit_seconds(seconds, token_content.seconds)
 
     def _check_answer(
         self, item: Item, question: Question, value: str, evidence: Sequence[Evidence], reason: str

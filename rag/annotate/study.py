@@ -127,8 +127,8 @@ class Study(PastWork):
             for person in people:
                 if find_person(connection, person) is None:
                     raise UsageError(f"no person called {person!r:.60}; invite them first")
-            known = set(connection.execute(queries.STUDY_ITEMS).scalars())
-            if unknown := [item for item in items if item not in known]:
+            study_items = set(connection.execute(queries.STUDY_ITEMS).scalars())
+            if unknown := [item for item in items if item not in study_items]:
                 raise UsageError(f"no item called {unknown[0]!r:.60} is to be judged; items.jsonl of an export has all")
             connection.execute(sa.delete(batches).where(batches.c.name == name))
             for row in rows:

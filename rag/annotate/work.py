@@ -91,14 +91,14 @@ class WorkPages:
         """Show the feedback; without the item (`work`) if the press came twice, as after a lost response."""
         if work is None:
             return self._site.page(
-                request, "feedback.html.j2", feedback=feedback, given="", expected=feedback.expected, work=None
+                request, "feedback.html.j2", feedback=feedback, answer_label="", expected=feedback.expected, work=None
             )
         labels = {option.value: option.label_for(work.item.kind) for option in work.question.options}
         return self._site.page(
             request,
             "feedback.html.j2",
             feedback=feedback,
-            given=labels.get(field(form, "value"), ""),
+            answer_label=labels.get(field(form, "value"), ""),
             expected=labels.get(feedback.expected, feedback.expected),
             **work_view(self._study, work),
         )
@@ -177,14 +177,14 @@ def _evidence_view(
         for segment in segments
         if segment.is_sentence
     }
-    chosen, spans = set(), []
+    sentence_values, spans = set(), []
     for span in evidence:
         value = f"{span.start}:{span.end}:{span.passage}"
         if value in sentences:
-            chosen.add(value)
+            sentence_values.add(value)
         elif span.passage in texts:
             spans.append((value, texts[span.passage][span.start : span.end]))
-    return {"chosen": chosen, "spans": spans}
+    return {"chosen": sentence_values, "spans": spans}
 
 
 def item_view(study: Study, item: Item, question: Question, *, choosable: bool = False) -> dict[str, Any]:
