@@ -81,7 +81,7 @@ async function ask(address, body) {
       signal: AbortSignal.timeout(TIMEOUT),
     });
     if (reply.status >= 500) return null;
-    return { ok: reply.ok, status: reply.status, page: new DOMParser().parseFromString(await reply.text(), "text/html") };
+    return { ok: reply.ok, status: reply.status, redirect: reply.redirected ? reply.url : null, page: new DOMParser().parseFromString(await reply.text(), "text/html") };
   } catch {
     return null;
   }
@@ -106,6 +106,7 @@ async function send(pending) {
   if (reply.status !== 401 && (reply.status !== 403 || pending.again)) sessionStorage.removeItem(PENDING);
   const reason = reply.page.querySelector("[role=alert]")?.textContent.trim();
   show(reply.page);
+  if (reply.redirect) history.replaceState(null, "", reply.redirect); // to load the page again loads what it shows
   if (reply.ok) say(`Saved: ${pending.label}`);
   else say(reason ? `Not saved: ${reason}` : "Not saved.", true);
 }
@@ -305,9 +306,10 @@ function readSelection() {
 }
 
 function choose() {
-  const selection = readSelection();
+  const part = readSelection();
   document.getSelection().removeAllRanges();
-  if (!selection) return;
+  if (!part) return;
+  const selection = view.querySelector("#press[data-words]") ? completeWords(part) : part;
   const value = `${selection.start}:${selection.end}:${selection.passage.dataset.passage}`;
   if (!spans.some((span) => span.input.value === value)) addSpan(value, selection.range, selection.text);
 }
@@ -334,12 +336,31 @@ function addSpan(value, range, text) {
   paint();
 }
 
-/** The range of characters `start` to `end` of a passage, in code points. */
+/** A part of a passage, with the whole of each word that it cuts: a drag rarely ends where a word does. */
+function completeWords({ passage, start, end }) {
+  const text = passage.textContent;
+  let [first, last] = [unitsOf(text, start), unitsOf(text, end)];
+  const segmenter = new Intl.Segmenter(document.documentElement.lang || undefined, { granularity: "word" });
+  for (const word of segmenter.segment(text)) {
+    const wordEnd = word.index + word.segment.length;
+    if (!word.isWordLike) continue;
+    if (word.index < first && first < wordEnd) first = word.index;
+    if (word.index < last && last < wordEnd) last = wordEnd;
+  }
+  const range = rangeOf(passage, first, last);
+  return { passage, range, start: codePoints(text.slice(0, first)), end: codePoints(text.slice(0, last)), text: text.slice(first, last) };
+}
+
+/** UTF-16 units of the first `count` code points of a text. */
+function unitsOf(text, count) {
+  return [...text].slice(0, count).join("").length;
+}
+
+/** The range from `start` to `end` in the text of a passage, in UTF-16 units. */
 function rangeOf(passage, start, end) {
-  const characters = [...passage.textContent];
   const range = document.createRange();
-  range.setStart(...nodeAt(passage, characters.slice(0, start).join("").length));
-  range.setEnd(...nodeAt(passage, characters.slice(0, end).join("").length));
+  range.setStart(...nodeAt(passage, start));
+  range.setEnd(...nodeAt(passage, end));
   return range;
 }
 
@@ -360,7 +381,7 @@ function showEarlierSpans() {
   for (const { value } of boxes) {
     const [, start, end, id] = value.match(/^(\d+):(\d+):(.*)$/s);
     const passage = [...view.querySelectorAll(".passage")].find((node) => node.dataset.passage === id);
-    const range = rangeOf(passage, Number(start), Number(end));
+    const range = rangeOf(passage, ...[start, end].map((count) => unitsOf(passage.textContent, Number(count))));
     addSpan(value, range, range.toString());
   }
   for (const box of boxes) box.closest("li").remove();

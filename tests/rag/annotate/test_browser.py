@@ -314,6 +314,7 @@ def test_a_past_item_is_revised_by_keyboard_and_axe_finds_nothing(
     check(page)
     page.keyboard.press("y")
     expect(page.locator("#question")).to_contain_text("fully supported")
+    page.wait_for_url(re.compile(r"\d/$"))
     wait(page)
     press(page, "y")
     assert {(row["question"], row["value"]) for row in ratings(study, tmp_path)} == {

@@ -55,6 +55,18 @@ def test_words_are_marked_by_mouse(browser: Browser, serve: Serve, tmp_path: Pat
     assert marked(study, tmp_path) == [["It has three arches of brick."]]
 
 
+def test_a_drag_marks_whole_words(browser: Browser, serve: Serve, tmp_path: Path) -> None:
+    study = make_study(tmp_path, PASSAGE, scheme="words")
+    page = browser.open(serve(study).link("ada"))
+    box = page.locator(".sentence").nth(1).bounding_box()
+    middle = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + box["width"] * 0.3, middle)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.5, middle, steps=5)
+    page.mouse.up()
+    assert page.locator("#chosen button").inner_text() == "“three arches” ×"
+
+
 def test_words_are_marked_without_javascript(browser: Browser, serve: Serve, tmp_path: Path) -> None:
     study = make_study(tmp_path, PASSAGE, scheme="words")
     page = browser.open(serve(study).link("ada"), java_script_enabled=False)
