@@ -118,7 +118,7 @@ class PressLog:
             raise PressError("this item is finished already, perhaps in another tab")
         current = self._question(item, verdicts, assignment.phase)
         if current is None or current.name != question:
-            raise PressError(f"question {question!r:.60} is not the one asked now, perhaps because of another tab")
+            raise PressError(f"question {question!r:.60} is not asked now: it was perhaps answered in another tab")
         return current
 
     def _check_shown(

@@ -301,7 +301,7 @@ def test_the_older_of_two_tabs_is_told_and_gets_what_is_asked_now(study: Study, 
     found = ada.send("/press", older | {"value": "no"})
     assert found.status_code == 409
     page = HTMLParser(found.text)
-    assert "not the one asked now" in text_of(page, "[role=alert]")
+    assert "is not asked now" in text_of(page, "[role=alert]")
     assert fields(page)["question"] == "attributable"
     assert len(ratings(study, tmp_path)) == 1
 
