@@ -8,17 +8,16 @@ from sqlalchemy import Connection
 
 from autoais import formats
 from autoais.base.answers import CitedAnswer, read_answers, write_answers
-from autoais.base.io.jsonl import dumps, write_atomic
+from autoais.base.io.jsonl import write_atomic
 from rag.annotate.items import (
     Item,
     check_items,
-    item_of,
+    item_row,
     items_of,
+    open_items,
     order_items,
     pool_of,
     read_items,
-    to_row,
-    topic_of,
     write_items,
 )
 from rag.annotate.schemes import Kind, Scheme
@@ -54,61 +53,47 @@ def add_items(
         new_answers = list(formats.read(Path(answers)) if isinstance(answers, str | Path) else answers)
         new_items = items_of(new_answers, study.scheme, kind=kind, flag_incomplete=flag_incomplete)
     else:
-        new_items = _read(items or (), flag_incomplete)
-    checked = list(check_items(new_items, study.scheme, "items" if answers is None else "answers"))
+        new_items = open_items(items or (), flag_incomplete=flag_incomplete)
+    valid_items = list(check_items(new_items, study.scheme, "items" if answers is None else "answers"))
     with study.database.write() as connection:
-        _check_new(connection, checked)
+        _check_new(connection, valid_items)
         if answers is not None:
             write_atomic(study.folder / _ANSWERS, write_answers(_join(study.folder / _ANSWERS, new_answers)))
         else:
-            before = list(read_items(study.folder / _ITEMS, flag_incomplete=True))
-            known = {item.id for item in before}
-            added = [item for item in checked if item.id not in known]
-            write_atomic(study.folder / _ITEMS, write_items([*before, *added]))
-        n = _insert(connection, checked, study.scheme, study.settings.seed)
+            earlier_items = list(read_items(study.folder / _ITEMS, flag_incomplete=True))
+            earlier_ids = {item.id for item in earlier_items}
+            missing_items = [item for item in valid_items if item.id not in earlier_ids]
+            write_atomic(study.folder / _ITEMS, write_items([*earlier_items, *missing_items]))
+        n = _insert(connection, valid_items, study.scheme, study.settings.seed)
     study.pools["study"] = study.pools.get("study", 0) + n
     return n
 
 
-def _read(items: str | Path | Iterable[Item], flag_incomplete: bool) -> Iterable[Item]:
-    if isinstance(items, str | Path):
-        return read_items(items, flag_incomplete=flag_incomplete)
-    return (item_of(to_row(item), f"item {item.id!r:.60}", flag_incomplete=flag_incomplete) for item in items)
-
-
 def _check_new(connection: Connection, new_items: Sequence[Item]) -> None:
-    known = set(connection.execute(sa.select(item_table.c.id)).scalars())
+    ids = set(connection.execute(sa.select(item_table.c.id)).scalars())
     for item in new_items:
-        if item.id in known:
+        if item.id in ids:
             raise FormatError(f"item {item.id[:60]!r} is in the study already; rename it, or leave it out")
-        known.add(item.id)
+        ids.add(item.id)
 
 
 def _join(path: Path, answers: Sequence[CitedAnswer]) -> Iterator[CitedAnswer]:
     """Yield the answers of the study, then the new ones; those of an addition that was stopped are there already."""
-    known = {}
+    answers_by_id = {}
     for answer in read_answers(path):
-        known[answer.id] = answer
+        answers_by_id[answer.id] = answer
         yield answer
     for answer in answers:
-        if answer.id not in known:
+        if answer.id not in answers_by_id:
             yield answer
-        elif known[answer.id] != answer:
+        elif answers_by_id[answer.id] != answer:
             raise FormatError(f"answer {answer.id[:60]!r} is in the study already, with other content; rename it")
 
 
 def _insert(connection: Connection, new_items: Sequence[Item], scheme: Scheme, seed: int) -> int:
     place = connection.execute(sa.select(sa.func.coalesce(sa.func.max(item_table.c.place), -1))).scalar_one()
     rows = [
-        {
-            "id": item.id,
-            "place": place + number,
-            "pool": pool_of(item, scheme),
-            "answer": item.answer or item.id,
-            "topic": topic_of(item),
-            "open": True,
-            "row": dumps(to_row(item)),
-        }
+        item_row(item, place + number, pool_of(item, scheme))
         for number, item in enumerate(order_items(new_items, seed), 1)
     ]
     if rows:

@@ -14,8 +14,8 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 
 from rag.annotate.items import unstorable
-from rag.annotate.past import redact
 from rag.annotate.past_pages import minute, page_number
+from rag.annotate.redact import redact
 from rag.annotate.site import Site, field, reason_of
 from rag.annotate.types import Role
 from rag.annotate.work import item_view
@@ -118,6 +118,7 @@ class AdminPages:
             "inspect.html.j2",
             inspection=inspection,
             minute=minute,
+            texts={source.id: source.text for source in inspection.item.sources},
             **item_view(self._study, inspection.item, question),
         )
 

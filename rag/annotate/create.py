@@ -12,7 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from autoais.base.answers import CitedAnswer, read_answers, write_answers
-from autoais.base.io.jsonl import dumps, sync, write_atomic
+from autoais.base.io.jsonl import sync, write_atomic
 from autoais.base.types import Judge
 from rag.annotate.crowd_file import CROWD, read_crowd
 from rag.annotate.export import SCHEME
@@ -20,13 +20,11 @@ from rag.annotate.items import (
     Item,
     attention_checks,
     check_items,
-    item_of,
+    item_row,
     items_of,
+    open_items,
     order_items,
     pool_of,
-    read_items,
-    to_row,
-    topic_of,
     write_items,
 )
 from rag.annotate.links import Links, make_key, read_key, study_id
@@ -85,20 +83,9 @@ def create_study(
     scheme = open_scheme(settings.scheme)
     if (items is None) == (answers is None):
         raise UsageError("a study needs either items or answers")
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError(f"{folder} exists, and is not an empty folder; name another one")
+    building = _start_folder(folder)
     try:
-        folder.resolve().parent.mkdir(parents=True, exist_ok=True)
-        building = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.resolve().parent))
-    except OSError as error:
-        raise UserError(f"{folder}: cannot be created: {error.strerror or error}") from error
-    try:
-        if settings.scheme.endswith(SUFFIX):
-            shutil.copyfile(settings.scheme, building / SCHEME)
-            settings, scheme = replace(settings, scheme=SCHEME), open_scheme(SCHEME, building)
-        if crowd is not None:
-            read_crowd(Path(crowd))
-            shutil.copyfile(crowd, building / CROWD)
+        settings, scheme = _copy_files(building, settings, scheme, crowd)
         pools = _pools(
             building, scheme, items, answers, kind, training, gold, flag_incomplete, attention, settings.seed
         )
@@ -119,6 +106,31 @@ def create_study(
     return open_study(folder, clock=clock)
 
 
+def _start_folder(folder: Path) -> Path:
+    """Return a new folder beside the study's, which takes its name when all is written."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{folder} exists, and is not an empty folder; name another one")
+    try:
+        folder.resolve().parent.mkdir(parents=True, exist_ok=True)
+        building = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.resolve().parent))
+    except OSError as error:
+        raise UserError(f"{folder}: cannot be created: {error.strerror or error}") from error
+    return building
+
+
+def _copy_files(
+    building: Path, settings: Settings, scheme: Scheme, crowd: str | Path | None
+) -> tuple[Settings, Scheme]:
+    """Copy the files of a scheme and of a crowd into the folder; return the settings and scheme that name them."""
+    if settings.scheme.endswith(SUFFIX):
+        shutil.copyfile(settings.scheme, building / SCHEME)
+        settings, scheme = replace(settings, scheme=SCHEME), open_scheme(SCHEME, building)
+    if crowd is not None:
+        read_crowd(Path(crowd))
+        shutil.copyfile(crowd, building / CROWD)
+    return settings, scheme
+
+
 def _pools(
     building: Path,
     scheme: Scheme,
@@ -136,10 +148,10 @@ def _pools(
         study_items, name = _answer_items(building, answers, scheme, kind, flag_incomplete), "answers"
     else:
         assert items is not None
-        study_items, name = _open_items(items, flag_incomplete=flag_incomplete), "items"
+        study_items, name = open_items(items, flag_incomplete=flag_incomplete), "items"
     pools: dict[str, list[Item]] = {"study": list(check_items(study_items, scheme, name)), "check": []}
     for pool, pool_items in (("training", training), ("gold", gold)):
-        pools[pool] = list(check_items(_open_items(pool_items), scheme, pool, expected=True))
+        pools[pool] = list(check_items(open_items(pool_items), scheme, pool, expected=True))
     if attention:
         question = scheme.questions_of(pools["study"][0].unit)[-1] if pools["study"] else scheme.questions[-1]
         wrong_value = _WRONG_VALUES.get(question.values[0])
@@ -165,13 +177,6 @@ def _pools(
                 )
             pools_by_id[item.id] = pool
     return pools
-
-
-def _open_items(items: str | Path | Iterable[Item], *, flag_incomplete: bool = False) -> Iterable[Item]:
-    if isinstance(items, str | Path):
-        return read_items(items, flag_incomplete=flag_incomplete)
-    # Check them like rows of a file: the study reads them back from such rows.
-    return (item_of(to_row(item), f"item {item.id!r:.60}", flag_incomplete=flag_incomplete) for item in items)
 
 
 def _answer_items(
@@ -259,15 +264,7 @@ def _rows(
                 item_pool = pool_of(item, scheme)
             elif item.id in decisions and not decisions[item.id].chosen:
                 item_pool = "judged"
-            yield {
-                "id": item.id,
-                "place": position,
-                "pool": item_pool,
-                "answer": item.answer or item.id,
-                "topic": topic_of(item),
-                "open": True,
-                "row": dumps(to_row(item)),
-            }
+            yield item_row(item, position, item_pool)
             position += 1
 
 

@@ -97,8 +97,10 @@ class Crowd:
         return self._sign("join")[:32]
 
     def link(self, base_url: str) -> str:
-        """Return the link for the service, with its placeholders; raises `UsageError` without a service."""
+        """Return the link for the service, with its placeholders; raises `UsageError` if `crowd.toml` names none."""
         service = self.settings.service
+        if not self.exists:
+            raise UsageError(f"{self._study.folder / CROWD} is missing; `rag annotate init --crowd` adds it")
         if not service:
             raise UsageError(f"{self._study.folder / CROWD}: service is missing; name prolific or mturk there")
         address = f"{base_url.rstrip('/')}/join/{self.key}"
@@ -146,7 +148,7 @@ class Crowd:
             query = sa.select(person_answers.c.question).where(person_answers.c.annotator == person)
             answered = set(connection.execute(query).scalars())
             is_participant = self._has(connection, participants, annotator=person)
-            done = connection.execute(
+            done_count = connection.execute(
                 sa.select(sa.func.count()).where(
                     (assignments.c.annotator == person)
                     & (assignments.c.phase != "training")
@@ -158,7 +160,7 @@ class Crowd:
             bool(self.settings.consent) and not is_accepted,
             tuple(question for question in self.settings.questions if question.name not in answered),
             is_participant,
-            is_participant and 0 < limit <= done,
+            is_participant and 0 < limit <= done_count,
         )
 
     def _has(self, connection: sa.Connection, table: sa.Table, **values: str) -> bool:

@@ -231,8 +231,10 @@ def _write_spans(
 ) -> list[MarkedPassage]:
     if "passage" not in study.scheme.units:
         return []
-    rated = ((study.item(key), verdicts) for key, _, verdicts in current_ratings(connection, study.scheme, exclude))
-    passages = marked_passages(rated, study.scheme)
+    ratings_by_item = (
+        (study.item(key), verdicts) for key, _, verdicts in current_ratings(connection, study.scheme, exclude)
+    )
+    passages = marked_passages(ratings_by_item, study.scheme)
     if passages:
         write_atomic(folder / "spans.jsonl", write_span_gold(passages))
     return passages

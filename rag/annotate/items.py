@@ -147,6 +147,14 @@ def read_items(path: str | Path, *, flag_incomplete: bool = False) -> Iterator[I
         yield item
 
 
+def open_items(items: str | Path | Iterable[Item], *, flag_incomplete: bool = False) -> Iterable[Item]:
+    """Return the items of a file, or those of a program, checked like rows; raises `FormatError`, as `read_items`."""
+    if isinstance(items, str | Path):
+        return read_items(items, flag_incomplete=flag_incomplete)
+    # A study reads them back from such rows.
+    return (item_of(to_row(item), f"item {item.id!r:.60}", flag_incomplete=flag_incomplete) for item in items)
+
+
 def item_of(row: Mapping[str, Any], location: str, *, flag_incomplete: bool = False) -> Item:
     """Return the item of a row of `items.jsonl`; raises `FormatError`."""
     for fault in faults(dict(row), SCHEMA):
@@ -285,6 +293,19 @@ def to_row(item: Item) -> dict[str, Any]:
         "flags": list(item.flags),
         "group": item.group,
     } | ({} if item.passage is None else {"passage": item.passage})
+
+
+def item_row(item: Item, place: int, pool: str) -> dict[str, Any]:
+    """Return the columns of an item in the database: its place in the order of the study, and its pool."""
+    return {
+        "id": item.id,
+        "place": place,
+        "pool": pool,
+        "answer": item.answer or item.id,
+        "topic": topic_of(item),
+        "open": True,
+        "row": dumps(to_row(item)),
+    }
 
 
 def write_items(items: Iterable[Item]) -> Iterator[str]:

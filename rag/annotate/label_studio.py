@@ -89,8 +89,8 @@ def _results(export: UnitExport, entry: RatedItem, ratings: Sequence[Rating]) ->
     passage = entry.texts()[PASSAGE]
     questions = {question.name: question for question in export.questions}
     order = list(questions)
-    known = [rating for rating in ratings if rating.question in questions]
-    for rating in sorted(known, key=lambda rating: order.index(rating.question)):
+    scheme_ratings = [rating for rating in ratings if rating.question in questions]
+    for rating in sorted(scheme_ratings, key=lambda rating: order.index(rating.question)):
         target = {"to_name": _target(export)}
         yield _result(rating.question, target | {"type": "choices", "value": {"choices": [rating.value]}})
         if export.asks_evidence(questions[rating.question]):

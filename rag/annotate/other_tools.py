@@ -39,7 +39,7 @@ def export_to(study: StudyRecord, folder: Path, tool: str, *, exclude: Collectio
         raise UserError(f"{folder} exists, and is not an empty folder; name another one")
     with study.database.read(snapshot=True) as connection:
         check_people(connection, exclude)
-        rated = list(_rated_items(study, connection, exclude))
+        rated_items = list(_rated_items(study, connection, exclude))
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # it has names and verdicts
     except OSError as error:
@@ -50,7 +50,7 @@ def export_to(study: StudyRecord, folder: Path, tool: str, *, exclude: Collectio
             study.settings.title,
             unit,
             study.scheme.questions_of(unit),
-            [entry for entry in rated if entry.item.unit == unit],
+            [entry for entry in rated_items if entry.item.unit == unit],
             study.settings.reasons != "off",
             study.settings.evidence != "off",
         )

@@ -1,22 +1,23 @@
-"""What a person has judged: the items, what they said, and what that replaced."""
+"""What a person has judged: the items, what they said, what that replaced, and revisions."""
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 
-import sqlalchemy as sa
+from sqlalchemy import Connection
 
 from rag.annotate import queries
 from rag.annotate.items import Item
-from rag.annotate.queries import COMMENT, FLAG, VERDICT, Row
+from rag.annotate.press_log import PressLog, check_access, press_content, standing_verdicts, storable
+from rag.annotate.queries import COMMENT, FLAG, UNDO, VERDICT, Row
+from rag.annotate.ratings import evidence_in
 from rag.annotate.record import StudyRecord
+from rag.annotate.redact import redact
 from rag.annotate.schemes import Question
-from rag.annotate.types import PastItem, PastVerdict
+from rag.annotate.types import Evidence, PastItem, PastVerdict, Work
+from rag.base.errors import PressError
 
 
-def past_items(
-    study: StudyRecord, connection: "sa.Connection", person: str, assignments: Sequence[Row]
-) -> list[PastItem]:
+def past_items(study: StudyRecord, connection: Connection, person: str, assignments: Sequence[Row]) -> list[PastItem]:
     """Return what a person said about the items of finished assignments, in their order."""
     presses: defaultdict[str, list[Row]] = defaultdict(list)
     parameters = {"person": person, "items": [assignment.item for assignment in assignments]}
@@ -34,7 +35,8 @@ def _past_item(study: StudyRecord, assignment: Row, presses: Sequence[Row]) -> P
         if standing:
             last = standing[-1]
             earlier = tuple((row.value, row.at) for row in rows if row.id < last.id)
-            verdicts.append(PastVerdict(question, last.value, last.at, earlier))
+            evidence = evidence_in(last.evidence)
+            verdicts.append(PastVerdict(question, last.value, last.at, earlier, evidence, last.reason))
     flags = [row.value for row in presses if row.kind == FLAG and not row.taken_back]
     comments = [row.reason for row in presses if row.kind == COMMENT]
     last_question = verdicts[-1].question if verdicts else study.scheme.questions_of(item.unit)[0]
@@ -46,15 +48,127 @@ def _past_item(study: StudyRecord, assignment: Row, presses: Sequence[Row]) -> P
     )
 
 
-def redact(item: Item, handle: str, question: Question) -> Item:
-    """Return the item without what a browser must not get while the question is asked."""
-    visible_item = replace(item, id=handle, answer="", group="", system="", expected={}, explanation="", flags=())
-    if question.source == "hidden":
-        visible_item = replace(visible_item, sources=(), table=None)
-        if item.kind != "qa":  # a summary or caption is judged by itself
-            visible_item = replace(visible_item, query="", turns=())
-    if "question" in question.hides:
-        visible_item = replace(visible_item, query="", turns=())
-    if "claim" in question.hides:
-        visible_item = replace(visible_item, text="", before="", after="")
-    return visible_item
+class PastWork(PressLog):
+    """The part of a study in which people look at what they have judged, revise it, and comment on it."""
+
+    def past(self, annotator: str, *, start: int = 0, limit: int = 50) -> list[PastItem]:
+        """Return what a person has finished or flagged, the last item first; none of the training round."""
+        with self.database.read(snapshot=True) as connection:
+            person = self._person(connection, annotator)
+            query = queries.PAST_ASSIGNMENTS.offset(start).limit(limit)
+            return past_items(self, connection, person.id, connection.execute(query, {"person": person.id}).all())
+
+    def past_item(self, annotator: str, item: str) -> PastItem:
+        """Return what a person said about a finished item (`Work.item.id`); raises `PressError` if it is none."""
+        with self.database.read(snapshot=True) as connection:
+            person = self._person(connection, annotator)
+            assignment = self._assignment(connection, person, item)
+            _check_past(assignment)
+            return past_items(self, connection, person.id, [assignment])[0]
+
+    def past_work(self, annotator: str, item: str, question: str) -> Work:
+        """Return a question that a person has answered about a finished item, to answer it again with `revise`.
+
+        Raises `PressError` if there is none.
+        """
+        with self.database.read(snapshot=True) as connection:
+            person = self._person(connection, annotator)
+            assignment = self._assignment(connection, person, item)
+            _check_past(assignment)
+            verdicts = standing_verdicts(connection, assignment)
+            full_item = self.item(assignment.item)
+            past_question = self._past_question(full_item, verdicts, question)
+            return self._make_work(connection, person, assignment, past_question, verdicts, can_undo=False)
+
+    def revise(
+        self,
+        annotator: str,
+        item: str,
+        question: str,
+        value: str,
+        *,
+        press: str,
+        evidence: Sequence[Evidence] = (),
+        reason: str = "",
+        comment: str = "",
+        seconds: float | None = None,
+        shown: str | None = None,
+    ) -> bool:
+        """Replace this person's verdict on a finished item. The log keeps the first one; exports take the last.
+
+        Later verdicts that do not follow from the new one are taken back too. Returns whether the item is still
+        finished; if not, what is to be asked after the new verdict is asked next. Raises `PressError`, as for
+        `verdict`, and for an item that is flagged or of the training round.
+        """
+        reason, comment = storable("reason", reason, PressError), storable("comment", comment, PressError)
+        with self.database.write() as connection:
+            person = self._person(connection, annotator)
+            assignment = self._assignment(connection, person, item)
+            content = press_content(VERDICT, person.id, assignment.item, question, value)
+            if self._is_repeated(connection, press, content):
+                return bool(assignment.state != "leased")
+            check_access(person)
+            _check_past(assignment)
+            full_item, verdicts = self.item(assignment.item), standing_verdicts(connection, assignment)
+            past_question = self._past_question(full_item, verdicts, question)
+            seconds = self._check_shown(shown, person.id, item, press, question, seconds)
+            spans = self._check_answer(full_item, past_question, value, evidence, reason)
+            remaining = self._follow(full_item, verdicts | {question: value})
+            self._take_back(connection, assignment, (verdicts.keys() - remaining.keys()) | {question})
+            self._record(connection, assignment, press, content, spans=spans, reason=reason, seconds=seconds)
+            self._record_comment(connection, assignment, comment)
+            is_finished = self._question(full_item, remaining, assignment.phase) is None
+            if not is_finished:
+                self._reopen(connection, assignment)
+            return is_finished
+
+    def take_back_flag(self, annotator: str, item: str, *, press: str) -> None:
+        """Take back a person's flag, also an old one: the item is asked next. Raises `PressError` if there is none."""
+        with self.database.write() as connection:
+            person = self._person(connection, annotator)
+            assignment = self._assignment(connection, person, item)
+            content = press_content(UNDO, person.id, assignment.item, FLAG)
+            if self._is_repeated(connection, press, content):
+                return
+            check_access(person)
+            if assignment.state != "flagged" or assignment.phase == "training":
+                raise PressError("you have not flagged this item, or have taken the flag back")
+            self._take_back(connection, assignment, {FLAG}, press=press)
+            self._reopen(connection, assignment)
+
+    def comment(self, annotator: str, item: str, text: str, *, press: str) -> None:
+        """Record a comment on an item that this person was given; the last one counts, and an empty one removes it.
+
+        Raises `PressError`, as for `verdict`.
+        """
+        text = storable("comment", text, PressError)
+        with self.database.write() as connection:
+            person = self._person(connection, annotator)
+            assignment = self._assignment(connection, person, item)
+            content = press_content(COMMENT, person.id, assignment.item, COMMENT)
+            if not self._is_repeated(connection, press, content | {"reason": text}):
+                check_access(person)
+                self._record(connection, assignment, press, content, reason=text)
+
+    def _past_question(self, item: Item, verdicts: Mapping[str, str], question: str) -> Question:
+        if "flag" in verdicts:
+            raise PressError("you flagged this item; take the flag back first")
+        if question not in verdicts:
+            raise PressError(f"you have not answered {question!r:.60} about this item")
+        return self.scheme.question_of(item.unit, question)
+
+    def _follow(self, item: Item, verdicts: Mapping[str, str]) -> dict[str, str]:
+        """Return the verdicts on questions that are asked after the verdicts before them."""
+        remaining: dict[str, str] = {}
+        for question in self.scheme.questions_of(item.unit):
+            is_asked = all(remaining.get(name) in values for name, values in question.asked_if.items())
+            if question.name in verdicts and is_asked:
+                remaining[question.name] = verdicts[question.name]
+        return remaining
+
+
+def _check_past(assignment: Row) -> None:
+    if assignment.phase == "training":
+        raise PressError("items of the training round are not looked at again")
+    if assignment.state == "leased":
+        raise PressError("you have not finished this item")

@@ -4,6 +4,7 @@ import secrets
 from datetime import UTC, datetime
 
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -13,6 +14,7 @@ from rag.annotate.site import Site, comment_of, field, reason_of
 from rag.annotate.types import PastItem
 from rag.annotate.work import evidence_of, seconds_of, work_view
 from rag.base.errors import PressError
+from rag.web.pages import sentence
 
 _PER_PAGE = 50
 
@@ -67,28 +69,49 @@ class PastPages:
         person = await self._site.person(request)
         item, question = request.path_params["item"], request.query_params.get("question", "")
         try:
-            past = await run_in_threadpool(self._study.past_item, person.id, item)
-            work = await run_in_threadpool(self._study.past_work, person.id, item, question)
+            return await self._question_page(request, person.id, item, question)
         except PressError as error:
             raise HTTPException(404, str(error)) from error
-        said = {verdict.question.name: verdict.value for verdict in past.verdicts}[work.question.name]
+
+    async def _question_page(
+        self, request: Request, person: str, item: str, question: str, *, notice: str = "", status: int = 200
+    ) -> Response:
+        past = await run_in_threadpool(self._study.past_item, person, item)
+        work = await run_in_threadpool(self._study.past_work, person, item, question)
+        verdict = next(verdict for verdict in past.verdicts if verdict.question.name == work.question.name)
         options = {option.value: option.label_for(work.item.kind) for option in work.question.options}
         return self._site.page(
             request,
             "work.html.j2",
-            me=person.id,
-            notice="",
-            said=options[said],
-            comment=past.comment,
-            **work_view(self._study, work),
+            status=status,
+            me=person,
+            notice=notice,
+            earlier_label=options[verdict.value],
+            reason=verdict.reason,
+            **work_view(self._study, work, verdict.evidence),
         )
 
     async def revise(self, request: Request) -> Response:
-        """Replace a verdict, and go back to the list, or to the question that follows from the new verdict."""
+        """Replace a verdict, and go back to the list, or to the question that follows from the new verdict.
+
+        If the new verdict is refused, the same question is shown again, with the reason.
+        """
         person, form = await self._site.person(request), await self._site.form(request)
-        is_finished = await run_in_threadpool(
+        try:
+            is_finished = await self._revise(person.id, form)
+        except PressError as error:
+            try:
+                return await self._question_page(
+                    request, person.id, field(form, "item"), field(form, "question"), notice=sentence(error), status=409
+                )
+            except PressError:
+                raise error from None
+        return RedirectResponse("/past" if is_finished else "/", 303)
+
+    async def _revise(self, person: str, form: FormData) -> bool:
+        return await run_in_threadpool(
             self._study.revise,
-            person.id,
+            person,
             field(form, "item"),
             field(form, "question"),
             field(form, "value"),
@@ -99,7 +122,6 @@ class PastPages:
             seconds=seconds_of(form),
             shown=field(form, "shown"),
         )
-        return RedirectResponse("/past" if is_finished else "/", 303)
 
     async def unflag(self, request: Request) -> Response:
         """Take back a flag, and ask about the item."""

@@ -98,8 +98,8 @@ def _user_state(export: UnitExport, person: str) -> dict[str, Any]:
     for entry in export.items:
         if ratings := entry.people.get(person):
             labels[entry.item.id] = _labels(export, ratings)
-            if marked := _spans(export, entry, ratings):
-                spans[entry.item.id] = marked
+            if instance_spans := _spans(export, entry, ratings):
+                spans[entry.item.id] = instance_spans
     return {
         "user_id": person,
         "instance_id_ordering": list(labels),
@@ -132,7 +132,7 @@ def _label(schema: str, name: str) -> Mapping[str, str]:
 def _spans(export: UnitExport, entry: RatedItem, ratings: Sequence[Rating]) -> list[list[Any]]:
     if is_flag(ratings):
         return []
-    asked = {question.name for question in export.questions if export.asks_evidence(question)}
+    evidence_questions = {question.name for question in export.questions if export.asks_evidence(question)}
     return [
         [
             {
@@ -147,6 +147,6 @@ def _spans(export: UnitExport, entry: RatedItem, ratings: Sequence[Rating]) -> l
             "true",
         ]
         for rating in ratings
-        if rating.question in asked
+        if rating.question in evidence_questions
         for number, (start, end) in enumerate(entry.spans(rating))
     ]

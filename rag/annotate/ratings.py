@@ -12,6 +12,7 @@ from autoais.base.types import Citation
 from autoais.formats.human_ratings.ratings import Rating
 from rag.annotate.schemes import Scheme
 from rag.annotate.store import items, presses
+from rag.annotate.types import Evidence
 
 _PHASES = ("study", "gold", "training", "audit", "adjudication")
 
@@ -75,6 +76,11 @@ def _standing(rows: "list[sa.Row[Any]]", revealing: frozenset[tuple[str, str]]) 
         )
     # A fixed order: that of presses depends on who clicks first, and that of a database on its language.
     return sorted(current.values(), key=lambda rating: (_PHASES.index(rating.phase), rating.annotator, rating.question))
+
+
+def evidence_in(text: str) -> tuple[Evidence, ...]:
+    """Return the evidence of a press, which the database holds as JSON."""
+    return tuple(Evidence(span["passage"], span["start"], span["end"]) for span in json.loads(text))
 
 
 def utc(seconds: float) -> str:

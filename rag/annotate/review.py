@@ -12,7 +12,7 @@ from autoais.formats.human_ratings.consensus import apply_cut, apply_flags, cons
 from autoais.formats.human_ratings.ratings import FLAG, Rating
 from rag.annotate import queries
 from rag.annotate.expected import item_is_right
-from rag.annotate.ratings import current_ratings
+from rag.annotate.ratings import current_ratings, evidence_in
 from rag.annotate.record import StudyRecord
 from rag.annotate.schemes import Question
 from rag.annotate.store import assignments, batches, items, people, presses
@@ -337,6 +337,7 @@ def _record_of(row: "sa.Row[Any]", fast_seconds: float) -> VerdictRecord:
         at=row.at,
         reason=row.reason,
         taken_back=row.taken_back,
+        evidence=evidence_in(row.evidence),
     )
 
 

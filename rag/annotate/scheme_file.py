@@ -47,11 +47,11 @@ def read_toml(path: Path, kind: str) -> dict[str, Any]:
         content = path.read_bytes()
         if len(content) > _MAX_BYTES:
             raise UserError(f"{path}: has {len(content):,} bytes; {kind} has at most {_MAX_BYTES:,}")
-        text = content.decode("utf-8")
-        values = tomllib.loads(text)
-    except (OSError, ValueError, RecursionError) as error:
+        return tomllib.loads(content.decode("utf-8"))
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read as {kind}: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: cannot be read as {kind}: {error}") from error
-    return values
 
 
 def parse_scheme(values: Mapping[str, Any], location: str) -> Scheme:
@@ -109,15 +109,18 @@ def _check_options(table: "Table", name: str, options: tuple[Option, ...]) -> No
             raise table.error("choices", f"two have the {field} {twice!r}; change one of them")
     for key in keys:
         if key in COMMAND_KEYS or not (key.isascii() and key.isalnum() and key == key.lower()):
-            taken = ", ".join(COMMAND_KEYS)
-            raise table.error("choices", f"the key should be a small letter or a digit, but not {taken}, found {key!r}")
+            command_keys = ", ".join(COMMAND_KEYS)
+            raise table.error(
+                "choices", f"should have keys that are a small letter or a digit, but not {command_keys}, found {key!r}"
+            )
     digits = [value.isdecimal() for value in values]
     if any(digits) and not (all(digits) and all(len(value) == 1 for value in values)):
         raise table.error("choices", "values should be words, or all digits (a scale), found both or longer numbers")
-    known = VALUES.get(name)
-    if known is not None and (other := next((value for value in values if value not in known), None)):
+    fixed_values = VALUES.get(name)
+    if fixed_values is not None and (other := next((value for value in values if value not in fixed_values), None)):
         raise table.error(
-            "choices", f"{name!r} has the values {', '.join(known)}, found {other!r}; name the question otherwise"
+            "choices",
+            f"{name!r} has the values {', '.join(fixed_values)}, found {other!r}; name the question otherwise",
         )
 
 

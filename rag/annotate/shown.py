@@ -33,9 +33,9 @@ class ShownTokens:
     def check(self, token: str, person: str, item: str, press: str) -> Shown:
         """Return what the token says. Raises `PressError` if it is for something else, or from too short ago."""
         milliseconds, _, rest = token.partition(".")
-        question, _, given = rest.rpartition(".")
+        question, _, token_signature = rest.rpartition(".")
         signature = self._links.sign("shown", person, item, question, press, milliseconds)
-        if not hmac.compare_digest(given.encode("utf-8", "replace"), signature.encode()):
+        if not hmac.compare_digest(token_signature.encode("utf-8", "replace"), signature.encode()):
             raise PressError("the answer does not belong to the question that was shown; answer again")
         age = self._clock() - int(milliseconds) / 1000
         if 0 <= age < MIN_SHOWN:

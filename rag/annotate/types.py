@@ -162,6 +162,8 @@ class PastVerdict:
     value: str
     at: float
     earlier: tuple[tuple[str, float], ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +197,7 @@ class VerdictRecord:
     at: float
     reason: str
     taken_back: bool
+    evidence: tuple[Evidence, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

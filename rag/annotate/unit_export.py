@@ -69,12 +69,12 @@ class UnitExport:
     @property
     def fields(self) -> tuple[str, ...]:
         """The texts that any question shows, in the order of the page."""
-        shown = {
+        parts = {
             QUESTION: any(QUESTION not in question.hides for question in self.questions),
             CLAIM: self.unit != PASSAGE and any(CLAIM not in question.hides for question in self.questions),
             PASSAGE: any(question.source == "shown" for question in self.questions),
         }
-        return tuple(name for name, is_shown in shown.items() if is_shown) or (CLAIM,)
+        return tuple(name for name, is_shown in parts.items() if is_shown) or (CLAIM,)
 
     def asks_evidence(self, question: Question) -> bool:
         """Whether people chose spans for a question."""

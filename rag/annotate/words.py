@@ -60,8 +60,8 @@ def marked_passage(item: Item, scheme: Scheme, ratings: Sequence[Rating]) -> Mar
     spans: dict[str, Spans] = {}
     for rating in apply_flags(ratings):
         if rating.phase == "study" and rating.question in questions:
-            marked = tuple((span.start or 0, span.end or 0) for span in rating.evidence)
-            spans[rating.annotator] = spans.get(rating.annotator, ()) + marked
+            marks = tuple((span.start or 0, span.end or 0) for span in rating.evidence)
+            spans[rating.annotator] = spans.get(rating.annotator, ()) + marks
     return MarkedPassage(item, spans) if spans else None
 
 
@@ -94,11 +94,11 @@ def word_agreement(passages: Sequence[MarkedPassage]) -> dict[str, Any]:
     counts, questions = [], []
     for passage in passages:
         for word in WORD.finditer(passage.text):
-            marked = sum(
+            mark_count = sum(
                 any(start < word.end() and word.start() < end for start, end in spans)
                 for spans in passage.spans.values()
             )
-            counts.append((len(passage.spans) - marked, marked))
+            counts.append((len(passage.spans) - mark_count, mark_count))
             questions.append(number_of(topic_of(passage.item)))
     alpha = krippendorff_alpha(np.array(counts).reshape(-1, 2), questions)
     return {
@@ -108,7 +108,7 @@ def word_agreement(passages: Sequence[MarkedPassage]) -> dict[str, Any]:
     }
 
 
-def marked_passages(rated: Iterable[tuple[Item, Sequence[Rating]]], scheme: Scheme) -> list[MarkedPassage]:
+def marked_passages(ratings_by_item: Iterable[tuple[Item, Sequence[Rating]]], scheme: Scheme) -> list[MarkedPassage]:
     """Return the passages in which people were asked for words (`marked_passage`)."""
-    passages = (marked_passage(item, scheme, ratings) for item, ratings in rated)
+    passages = (marked_passage(item, scheme, ratings) for item, ratings in ratings_by_item)
     return [passage for passage in passages if passage is not None]

@@ -2,6 +2,7 @@
 
 import math
 import secrets
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from rag.annotate.crowd_pages import CrowdPages
-from rag.annotate.highlight import content_words, pieces, segments
-from rag.annotate.items import Item
+from rag.annotate.highlight import Segment, content_words, pieces, segments
+from rag.annotate.items import Item, Source
 from rag.annotate.schemes import Question, flags_for
 from rag.annotate.site import Site, comment_of, field, reason_of
 from rag.annotate.study import Study
@@ -90,14 +91,14 @@ class WorkPages:
         """Show the feedback; without the item (`work`) if the press came twice, as after a lost response."""
         if work is None:
             return self._site.page(
-                request, "feedback.html.j2", feedback=feedback, given="", expected=feedback.expected, work=None
+                request, "feedback.html.j2", feedback=feedback, answer_label="", expected=feedback.expected, work=None
             )
         labels = {option.value: option.label_for(work.item.kind) for option in work.question.options}
         return self._site.page(
             request,
             "feedback.html.j2",
             feedback=feedback,
-            given=labels.get(field(form, "value"), ""),
+            answer_label=labels.get(field(form, "value"), ""),
             expected=labels.get(feedback.expected, feedback.expected),
             **work_view(self._study, work),
         )
@@ -157,11 +158,33 @@ def seconds_of(form: FormData) -> float | None:
         return math.nan
 
 
-def work_view(study: Study, work: Work) -> dict[str, Any]:
-    """Return what the templates show of a person's work."""
+def work_view(study: Study, work: Work, evidence: Collection[Evidence] = ()) -> dict[str, Any]:
+    """Return what the templates show of a person's work; `evidence` is chosen already."""
     is_optional = work.question.evidence_for and study.settings.evidence != "off"
     choosable = bool((is_optional or work.question.words_for) and work.item.sources)
-    return item_view(study, work.item, work.question, choosable=choosable) | {"work": work}
+    view = item_view(study, work.item, work.question, choosable=choosable)
+    return view | {"work": work} | _evidence_view(view["sources"], evidence)
+
+
+def _evidence_view(
+    sources: Sequence[tuple[Source, Sequence[Segment]]], evidence: Collection[Evidence]
+) -> dict[str, Any]:
+    """Return the evidence as the forms send it: `chosen` has whole sentences, `spans` other parts, with their texts."""
+    texts = {source.id: source.text for source, _ in sources}
+    sentences = {
+        f"{segment.start}:{segment.end}:{source.id}"
+        for source, segments in sources
+        for segment in segments
+        if segment.is_sentence
+    }
+    sentence_values, spans = set(), []
+    for span in evidence:
+        value = f"{span.start}:{span.end}:{span.passage}"
+        if value in sentences:
+            sentence_values.add(value)
+        elif span.passage in texts:
+            spans.append((value, texts[span.passage][span.start : span.end]))
+    return {"chosen": sentence_values, "spans": spans}
 
 
 def item_view(study: Study, item: Item, question: Question, *, choosable: bool = False) -> dict[str, Any]:

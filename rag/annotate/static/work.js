@@ -81,7 +81,7 @@ async function ask(address, body) {
       signal: AbortSignal.timeout(TIMEOUT),
     });
     if (reply.status >= 500) return null;
-    return { ok: reply.ok, status: reply.status, page: new DOMParser().parseFromString(await reply.text(), "text/html") };
+    return { ok: reply.ok, status: reply.status, redirect: reply.redirected ? reply.url : null, page: new DOMParser().parseFromString(await reply.text(), "text/html") };
   } catch {
     return null;
   }
@@ -106,6 +106,7 @@ async function send(pending) {
   if (reply.status !== 401 && (reply.status !== 403 || pending.again)) sessionStorage.removeItem(PENDING);
   const reason = reply.page.querySelector("[role=alert]")?.textContent.trim();
   show(reply.page);
+  if (reply.redirect) history.replaceState(null, "", reply.redirect); // to load the page again loads what it shows
   if (reply.ok) say(`Saved: ${pending.label}`);
   else say(reason ? `Not saved: ${reason}` : "Not saved.", true);
 }
@@ -126,6 +127,10 @@ function press(form, button) {
     if (form.dataset.evidence === "required" && button.hasAttribute("data-evidence") && !new FormData(form).has("evidence")) {
       const what = form.hasAttribute("data-words") ? "Mark the words that answer" : "Choose the sentences that support it";
       say(`${what} first (↓, Enter), then press the key of the verdict.`, true);
+      return;
+    }
+    if (form.hasAttribute("data-words") && !button.hasAttribute("data-evidence") && new FormData(form).has("evidence")) {
+      say("Words are marked: take the marks away first, or press the key of another verdict.", true);
       return;
     }
     form.elements.seconds.value = visibleSeconds().toFixed(2);
@@ -301,22 +306,27 @@ function readSelection() {
 }
 
 function choose() {
-  const selection = readSelection();
+  const part = readSelection();
   document.getSelection().removeAllRanges();
-  if (!selection) return;
+  if (!part) return;
+  const selection = view.querySelector("#press[data-words]") ? completeWords(part) : part;
   const value = `${selection.start}:${selection.end}:${selection.passage.dataset.passage}`;
-  if (spans.some((span) => span.input.value === value)) return;
+  if (!spans.some((span) => span.input.value === value)) addSpan(value, selection.range, selection.text);
+}
+
+/** Choose a part of the source, and list it with a button that takes it away. */
+function addSpan(value, range, text) {
   const input = Object.assign(document.createElement("input"), { type: "hidden", name: "evidence", value });
   input.setAttribute("form", "press");
   const item = document.createElement("li");
   const remove = document.createElement("button");
-  const short = codePoints(selection.text) > 60 ? `${[...selection.text].slice(0, 60).join("")}…` : selection.text;
+  const short = codePoints(text) > 60 ? `${[...text].slice(0, 60).join("")}…` : text;
   remove.type = "button";
   remove.textContent = `“${short}” ×`;
   remove.setAttribute("aria-label", `Do not choose: ${short}`);
   item.append(input, remove);
   document.getElementById("chosen").append(item);
-  const span = { range: selection.range, input };
+  const span = { range, input };
   spans.push(span);
   remove.addEventListener("click", () => {
     spans = spans.filter((other) => other !== span);
@@ -324,6 +334,57 @@ function choose() {
     paint();
   });
   paint();
+}
+
+/** A part of a passage, with the whole of each word that it cuts: a drag rarely ends where a word does. */
+function completeWords({ passage, start, end }) {
+  const text = passage.textContent;
+  let [first, last] = [unitsOf(text, start), unitsOf(text, end)];
+  const segmenter = new Intl.Segmenter(document.documentElement.lang || undefined, { granularity: "word" });
+  for (const word of segmenter.segment(text)) {
+    const wordEnd = word.index + word.segment.length;
+    if (!word.isWordLike) continue;
+    if (word.index < first && first < wordEnd) first = word.index;
+    if (word.index < last && last < wordEnd) last = wordEnd;
+  }
+  const range = rangeOf(passage, first, last);
+  return { passage, range, start: codePoints(text.slice(0, first)), end: codePoints(text.slice(0, last)), text: text.slice(first, last) };
+}
+
+/** UTF-16 units of the first `count` code points of a text. */
+function unitsOf(text, count) {
+  return [...text].slice(0, count).join("").length;
+}
+
+/** The range from `start` to `end` in the text of a passage, in UTF-16 units. */
+function rangeOf(passage, start, end) {
+  const range = document.createRange();
+  range.setStart(...nodeAt(passage, start));
+  range.setEnd(...nodeAt(passage, end));
+  return range;
+}
+
+/** The text node and offset of a position in a passage, in UTF-16 units. */
+function nodeAt(passage, position) {
+  const walker = document.createTreeWalker(passage, NodeFilter.SHOW_TEXT);
+  let before = 0;
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    if (position <= before + node.length) return [node, position - before];
+    before += node.length;
+  }
+  return [passage, passage.childNodes.length];
+}
+
+/** Show the parts that were chosen before as new ones are shown; without this script they are check boxes. */
+function showEarlierSpans() {
+  const boxes = [...view.querySelectorAll("#chosen input[type=checkbox]")];
+  for (const { value } of boxes) {
+    const [, start, end, id] = value.match(/^(\d+):(\d+):(.*)$/s);
+    const passage = [...view.querySelectorAll(".passage")].find((node) => node.dataset.passage === id);
+    const range = rangeOf(passage, ...[start, end].map((count) => unitsOf(passage.textContent, Number(count))));
+    addSpan(value, range, range.toString());
+  }
+  for (const box of boxes) box.closest("li").remove();
 }
 
 function paint() {
@@ -420,6 +481,7 @@ function start() {
   spans = [];
   const form = document.getElementById("press");
   if (form) form.noValidate = true; // press() says what is missing, and where its key is
+  showEarlierSpans();
   paint();
   sentences().forEach((box, index) => { box.tabIndex = index ? -1 : 0; });
   startTime();

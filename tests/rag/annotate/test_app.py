@@ -301,7 +301,7 @@ def test_the_older_of_two_tabs_is_told_and_gets_what_is_asked_now(study: Study, 
     found = ada.send("/press", older | {"value": "no"})
     assert found.status_code == 409
     page = HTMLParser(found.text)
-    assert "not the one asked now" in text_of(page, "[role=alert]")
+    assert "is not asked now" in text_of(page, "[role=alert]")
     assert fields(page)["question"] == "attributable"
     assert len(ratings(study, tmp_path)) == 1
 
@@ -611,7 +611,10 @@ def test_a_past_verdict_is_revised_without_javascript(study: Study, tmp_path: Pa
     assert "You said: No, not fully attributable." in text_of(page, ".dock")
     assert BRIDGE[:20] in text_of(page, ".sources")
     assert page.css_first("#undo, #flags") is None
-    assert ada.send("/revise", fields(page) | {"value": "yes"}, after=0.2).status_code == 409
+    refused = ada.send("/revise", fields(page) | {"value": "yes"}, after=0.2)
+    assert refused.status_code == 409
+    assert fields(HTMLParser(refused.text))["item"] == fields(page)["item"]  # the same question again, to answer it
+    assert "less than half a second" in text_of(HTMLParser(refused.text), ".dock [role=alert]")
     found = ada.send("/revise", fields(page) | {"value": "yes", "evidence": "0:5:p1"})
     assert (found.status_code, found.headers["Location"]) == (303, "/past")
     assert "before: No, not fully attributable." in text_of(ada.page("/past"), "article")
@@ -906,7 +909,7 @@ def test_an_admin_decides_ties_with_the_reasons_of_both_sides(tmp_path: Path) ->
 def test_an_admin_filters_verdicts_and_inspects_an_item(study: Study, boss: Person) -> None:
     ada = Person(study)
     ada.send("/press", ada.fields() | {"value": "yes", "seconds": "0.7"}, after=2)
-    ada.press("no", reason="Nothing <b> about arches.", comment="Which bridge?")
+    ada.press("no", reason="Nothing <b> about arches.", comment="Which bridge?", evidence="4:16:p1")
     page = boss.page("/admin/verdicts")
     assert len(page.css("tbody tr")) == 2
     fast = boss.page("/admin/verdicts?annotator=ada&fast=yes")
@@ -919,6 +922,8 @@ def test_an_admin_filters_verdicts_and_inspects_an_item(study: Study, boss: Pers
     inspected = boss.page(link)
     assert "Nothing <b> about arches." in text_of(inspected, "main")
     assert "Which bridge?" in text_of(inspected, "main")
+    assert "“Aller bridge”" in text_of(inspected, "tbody")
+    assert "2 items judged by 0 people, 1 item judged by 1 person" in text_of(boss.page("/admin"), "main")
     assert BRIDGE[:20] in text_of(inspected, "main")
     assert boss.client.get("/admin/item?id=q9").status_code == 404
     assert boss.client.get("/admin/item?id=%00").status_code == 404

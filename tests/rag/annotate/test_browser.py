@@ -314,6 +314,7 @@ def test_a_past_item_is_revised_by_keyboard_and_axe_finds_nothing(
     check(page)
     page.keyboard.press("y")
     expect(page.locator("#question")).to_contain_text("fully supported")
+    page.wait_for_url(re.compile(r"\d/$"))
     wait(page)
     press(page, "y")
     assert {(row["question"], row["value"]) for row in ratings(study, tmp_path)} == {
@@ -546,9 +547,9 @@ def test_the_older_tab_is_told_and_shows_what_is_asked_now(browser: Browser, ser
     wait(newer)
     press(newer, "y")
     older.keyboard.press("n")
-    expect(older.locator("[role=alert]")).to_contain_text("not the one asked now")
+    expect(older.locator("[role=alert]")).to_contain_text("is not asked now")
     expect(older.locator("#status")).to_contain_text("Not saved: ")
-    expect(older.locator("#status")).to_contain_text("not the one asked now")
+    expect(older.locator("#status")).to_contain_text("is not asked now")
     expect(older.locator("#question")).to_contain_text("fully supported")
     assert [(row["question"], row["value"]) for row in ratings(study, tmp_path)] == [("interpretable", "yes")]
     assert all("409" in line for line in browser.said)

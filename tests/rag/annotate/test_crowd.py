@@ -295,6 +295,8 @@ def test_the_commands(rag: Command, tmp_path: Path) -> None:
     )
     shown = rag("annotate", "participants", tmp_path / "study", tmp_path / "who.jsonl")
     assert shown.stdout == f"{tmp_path / 'who.jsonl'}: 0 participants\n"
+    (tmp_path / "study/crowd.toml").write_text("items = 3")
+    one_line_error(rag("annotate", "crowd-link", tmp_path / "study"), "service is missing; name prolific or mturk")
     (tmp_path / "study/crowd.toml").unlink()
     one_line_error(rag("annotate", "participants", tmp_path / "study", tmp_path / "o"), "crowd.toml is missing")
-    one_line_error(rag("annotate", "crowd-link", tmp_path / "study"), "service is missing; name prolific or mturk")
+    one_line_error(rag("annotate", "crowd-link", tmp_path / "study"), "crowd.toml is missing")

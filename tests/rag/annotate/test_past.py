@@ -9,6 +9,7 @@ import pytest
 
 from rag.annotate.shown import MIN_SHOWN
 from rag.annotate.study import Study
+from rag.annotate.types import Evidence
 from rag.base.errors import PressError
 from tests.rag.annotate.conftest import MakeStudy
 from tests.rag.annotate.made import Clock, answer, finish, given, make_items, press
@@ -66,6 +67,19 @@ def test_a_revision_is_kept_beside_the_first_verdict_and_exports_take_the_last(
     ]
     assert study.progress().people[0].done == 2
     assert study.next("ada") is None
+
+
+def test_a_past_verdict_has_its_evidence_and_reason(make_study: MakeStudy) -> None:
+    study = make_study(1, people=["ada"])
+    work = given(study, "ada")
+    answer(study, "ada", work, "yes")
+    source = given(study, "ada").item.sources[0]
+    span = Evidence(source.id, 0, 5)
+    study.verdict("ada", work.item.id, "attributable", "yes", press=press(), evidence=[span], reason="It says so.")
+    (verdict,) = study.past_item("ada", work.item.id).verdicts[1:]
+    assert (verdict.evidence, verdict.reason) == ((span,), "It says so.")
+    records = study.verdicts(question="attributable")
+    assert [record.evidence for record in records] == [(span,)]
 
 
 def test_a_revision_takes_back_what_does_not_follow_and_asks_what_does(make_study: MakeStudy, tmp_path: Path) -> None:

@@ -177,7 +177,9 @@ def test_the_command_takes_a_file(rag: Command, tmp_path: Path) -> None:
 
     write_atomic(tmp_path / "items.jsonl", write_items(several(SENTENCE, 2)))
     arguments: list[Any] = ["annotate", "init", tmp_path / "study", "--items", tmp_path / "items.jsonl", "--scheme"]
-    one_line_error(rag(*arguments, tmp_path / "none.toml"), "none.toml: cannot be read as a scheme")
+    one_line_error(
+        rag(*arguments, tmp_path / "none.toml"), "none.toml: cannot be read as a scheme: No such file or directory"
+    )
     assert rag(*arguments, write(tmp_path)).returncode == 0
     assert 'scheme = "scheme.toml"' in (tmp_path / "study/study.toml").read_text("utf-8")
     rag_checks = rag(*arguments[:2], tmp_path / "s2", *arguments[3:], write(tmp_path), "--attention-checks", "1")

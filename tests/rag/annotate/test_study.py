@@ -159,7 +159,7 @@ def test_two_tabs_of_one_person(make_study: MakeStudy) -> None:
     assert first.item.id == second.item.id
     assert first.press != second.press
     answer(study, "ada", first, "yes")
-    with pytest.raises(PressError, match="not the one asked now"):
+    with pytest.raises(PressError, match="is not asked now"):
         answer(study, "ada", second, "no")
     shown = given(study, "ada")
     answer(study, "ada", shown, "no")
@@ -173,8 +173,8 @@ def test_two_tabs_of_one_person(make_study: MakeStudy) -> None:
     [
         ({"value": "maybe"}, "the answers to 'interpretable' are yes, no"),
         ({"value": "yes\0"}, "found 'yes"),
-        ({"question": "attributable"}, "not the one asked now"),
-        ({"question": "'; DROP TABLE press; --"}, "not the one asked now"),
+        ({"question": "attributable"}, "is not asked now"),
+        ({"question": "'; DROP TABLE press; --"}, "is not asked now"),
         ({"item": "'; DROP TABLE press; --"}, "not given to you"),
         ({"item": "\0"}, "not given to you"),
         ({"item": "q0/0"}, "not given to you"),

@@ -13,7 +13,6 @@ from tests.rag.annotate.made import Clock, finish, given, make_items, press
 
 def judge_all(study: Study, clock: Clock, person: str, values: str, seconds: float) -> None:
     """Answer items of `ais-direct` with y and n, over and over, in so much time each."""
-    number = 0
     while (work := study.next(person)) is not None:
         clock.now += seconds
         # The number of the item, so that each person says the same of it whatever the order.
@@ -21,7 +20,6 @@ def judge_all(study: Study, clock: Clock, person: str, values: str, seconds: flo
         study.verdict(
             person, work.item.id, work.question.name, {"y": "yes", "n": "no"}[value], press=press(), seconds=seconds
         )
-        number += 1
 
 
 def test_verdicts_are_filtered_and_fast_ones_marked(make_study: MakeStudy, clock: Clock) -> None:
@@ -44,7 +42,7 @@ def test_verdicts_are_filtered_and_fast_ones_marked(make_study: MakeStudy, clock
     assert people == {"ada": 4, "bob": 0}
 
 
-def test_work_that_is_too_fast_or_too_uniform_is_told_in_a_line(make_study: MakeStudy, clock: Clock) -> None:
+def test_warnings_name_work_that_is_too_fast_or_too_uniform(make_study: MakeStudy, clock: Clock) -> None:
     study = make_study(24, scheme="ais-direct", people=["ada", "bob", "cem"])
     judge_all(study, clock, "ada", "yn", 9.0)
     judge_all(study, clock, "bob", "y", 9.0)
@@ -85,10 +83,10 @@ def test_the_judge_is_shown_beside_an_item_after_people_have_finished_it(make_st
     assert len(study.ties()) == 1
     assert study.inspect(item).judge is None  # the admin has to decide first
     study.adjudicate("boss", item, "attributable", "yes", press=press())
-    found = study.inspect(item)
-    assert found.judge is not None
-    assert found.judge.judge.startswith("lexical")
-    assert [(one.annotator, one.value) for one in found.verdicts] == [("ada", "yes"), ("bob", "no")]
-    assert [(name, text) for name, text, _ in found.comments] == [("ada", "Look.")]
+    inspection = study.inspect(item)
+    assert inspection.judge is not None
+    assert inspection.judge.judge.startswith("lexical")
+    assert [(one.annotator, one.value) for one in inspection.verdicts] == [("ada", "yes"), ("bob", "no")]
+    assert [(name, text) for name, text, _ in inspection.comments] == [("ada", "Look.")]
     with pytest.raises(UsageError, match="no item called"):
         study.inspect("q9")
