@@ -351,14 +351,13 @@ def _text(body: Mapping[str, object], name: str) -> str:
 
 
 async def _send_events(pieces: AsyncGenerator[tuple[str, dict[str, Any]], None]) -> AsyncGenerator[bytes, None]:
-    """Yield the pieces as server-sent events; an error is an event too, with `retry` if asking again may help."""
+    """Yield the pieces as server-sent events; an error is an event too."""
     try:
         async for name, data in pieces:
             yield event(name, data)
     except UserError as error:
         kind = "unsearched" if isinstance(error, QuestionError) else "failed"
-        retry = {"retry": True} if isinstance(error, ModelFailureError) else {}
-        yield event(kind, {"message": sentence(error_parts(error)[2]), **retry})
+        yield event(kind, {"message": sentence(error_parts(error)[2])})
     except Exception:
         yield event("failed", {"message": "The server failed."})
         raise

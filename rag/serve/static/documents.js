@@ -1,24 +1,11 @@
 // Adds documents with progress, one file after the other, and keeps the list as the index is. The server renders all
 // HTML and escapes it; without this script the same forms work, and the page is loaded again.
 
-const find = (css, root = document) => root.querySelector(css);
-const all = (css, root = document) => [...root.querySelectorAll(css)];
+import { all, announce, element, find } from "./dom.js";
+
 const form = find("#add");
 const changes = find("#changes");
 const sending = find("#sending");
-
-/** Say something to screen readers. */
-function say(text) {
-  const status = find("#status");
-  status.classList.add("silent");
-  status.textContent = text;
-}
-
-function element(name, values = {}, ...children) {
-  const node = Object.assign(document.createElement(name), values);
-  node.append(...children);
-  return node;
-}
 
 const parse = (html) => new DOMParser().parseFromString(html, "text/html");
 
@@ -37,7 +24,7 @@ async function show(progress) {
   const focus = changes.contains(document.activeElement) ? document.activeElement.id : null;
   changes.replaceChildren(...parse(progress.html).body.childNodes);
   const rows = all("li[data-state]", changes).filter((row) => ended(row));
-  if (rows.length > before) say(rows.slice(0, rows.length - before).map((row) => row.textContent.replace(/\s+/g, " ").trim()).join(". "));
+  if (rows.length > before) announce(rows.slice(0, rows.length - before).map((row) => row.textContent.replace(/\s+/g, " ").trim()).join(". "), true);
   if (focus !== null) (document.getElementById(focus) || find("#library-title")).focus({ preventScroll: true });
   if (progress.checksum !== find("#library").dataset.checksum) await renew();
 }
@@ -112,7 +99,7 @@ function end(item, problem) {
   item.bar.remove();
   item.button.firstChild.textContent = "Hide ";
   item.state.replaceWith(element("span", { className: "bad", textContent: `not sent: ${problem}` }));
-  say(`${item.file.name}: not sent, ${problem}`);
+  announce(`${item.file.name}: not sent, ${problem}`, true);
 }
 
 async function pump() {
@@ -180,7 +167,7 @@ if (form) {
       const reply = await fetch(changing.action, {
         method: "POST", headers: { "X-Requested-With": "fetch" }, body: new URLSearchParams(new FormData(changing)),
       }).catch(() => null);
-      if (!reply?.ok) return void say(reply ? problemOf(await reply.text(), "The server did not do it.") : "The connection was lost; try again.");
+      if (!reply?.ok) return void announce(reply ? problemOf(await reply.text(), "The server did not do it.") : "The connection was lost; try again.");
       if (details) {
         details.open = false;
         find("summary", details).focus();
