@@ -457,6 +457,7 @@ class OtherPages:
             checks=checks,
             numbers=numbers,
             untitled_prefix="Source " if sources else "",
+            uncited_note="" if sources else "No passage of the index supports it",
         )
         source_label = pluralize(len(sources), "pasted source") if sources else index
         return self._site.part(

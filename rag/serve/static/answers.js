@@ -68,23 +68,23 @@ export function fail(turn, message, retry) {
 
 /** Put a longer answer into a turn: sentences and passages that are there stay, and with them focus and scroll. */
 function grow(turn, html) {
-  const longer = find(".answer", new DOMParser().parseFromString(html, "text/html"));
+  const update = find(".answer", new DOMParser().parseFromString(html, "text/html"));
   const answer = find(".answer", turn);
-  const sentences = all(".sentence", longer);
+  const sentences = all(".sentence", update);
   const earlier = answer ? all(".sentence", answer) : [];
   if (!answer || earlier.some((sentence, n) => sentence.textContent !== sentences[n]?.textContent)) {
     answer?.remove();
     find(".writing", turn)?.remove();
-    find(".question", turn).after(longer);
+    find(".question", turn).after(update);
   } else {
     const said = find(".said", answer);
     said.append(...sentences.slice(earlier.length));
     for (const part of [...said.parentElement.children]) if (part !== said) part.remove();
-    const parts = [...find(".reading", longer).children];
+    const parts = [...find(".reading", update).children];
     const place = parts.findIndex((part) => part.matches(".said"));
     said.before(...parts.slice(0, place));
     said.after(...parts.slice(place + 1));
-    for (const passage of all(".passage", longer)) {
+    for (const passage of all(".passage", update)) {
       const panel = find(`#${CSS.escape(passage.id)}`, answer);
       if (panel) find(".here", panel).replaceWith(find(".here", passage)); // it may have more marks
       else find(".passages", answer).append(passage);

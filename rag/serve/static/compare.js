@@ -15,8 +15,8 @@ async function compare(question) {
     const separator = choice.lastIndexOf("@");
     const turn = element("article", { className: "turn" }, element("h2", { className: "question", textContent: choice }));
     sides.append(turn);
-    const sent = { question, system: choice.slice(0, separator), index: choice.slice(separator + 1), place };
-    return write(turn, sent, () => compare(question));
+    const request = { question, system: choice.slice(0, separator), index: choice.slice(separator + 1), place };
+    return write(turn, request, () => compare(question));
   }));
   announce("Both have answered.", true);
 }

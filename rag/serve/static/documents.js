@@ -89,16 +89,16 @@ function stop(item) {
   if (item.request) item.request.abort();
   else {
     if (place >= 0) queue.splice(place, 1);
-    const focused = item.row.contains(document.activeElement);
+    const hasFocus = item.row.contains(document.activeElement);
     item.row.remove();
-    if (focused) form.elements.files.focus();
+    if (hasFocus) form.elements.files.focus();
   }
 }
 
-function end(item, problem) {
+function end(item, problem, className = "bad") {
   item.bar.remove();
   item.button.firstChild.textContent = "Hide ";
-  item.state.replaceWith(element("span", { className: "bad", textContent: `not sent: ${problem}` }));
+  item.state.replaceWith(element("span", { className, textContent: `not sent: ${problem}` }));
   announce(`${item.file.name}: not sent, ${problem}`, true);
 }
 
@@ -118,8 +118,8 @@ function send(item) {
     const request = new XMLHttpRequest(); // fetch does not report how much was sent
     item.request = request;
     item.state.textContent = "being sent";
-    request.upload.addEventListener("progress", (sent) => { if (sent.lengthComputable) item.bar.value = sent.loaded / sent.total; });
-    request.addEventListener("abort", () => end(item, "cancelled"));
+    request.upload.addEventListener("progress", (event) => { if (event.lengthComputable) item.bar.value = event.loaded / event.total; });
+    request.addEventListener("abort", () => end(item, "cancelled", "quiet"));
     request.addEventListener("error", () => end(item, "the connection was lost"));
     request.addEventListener("load", async () => {
       if (request.status === 429) {
@@ -129,10 +129,10 @@ function send(item) {
         return void queue.unshift(item);
       }
       if (request.status !== 200) return end(item, problemOf(request.responseText, "the server did not take it; try again"));
-      const focused = item.row.contains(document.activeElement);
+      const hasFocus = item.row.contains(document.activeElement);
       item.row.remove();
       await show(JSON.parse(request.responseText));
-      if (focused) (find("button", changes) || form.elements.files).focus({ preventScroll: true });
+      if (hasFocus) (find("button", changes) || form.elements.files).focus({ preventScroll: true });
       follow();
     });
     request.addEventListener("loadend", () => { item.request = null; resolve(); });
@@ -155,17 +155,17 @@ if (form) {
   });
 
   document.addEventListener("submit", async (event) => {
-    const changing = event.target;
-    if (changing.matches("[data-replace]")) {
+    const change = event.target;
+    if (change.matches("[data-replace]")) {
       event.preventDefault();
-      add([...changing.elements.files.files], changing.elements.replace.value);
-      changing.closest("details").open = false;
-      find("summary", changing.closest("details")).focus();
-    } else if (changing.matches("[data-change]")) {
+      add([...change.elements.files.files], change.elements.replace.value);
+      change.closest("details").open = false;
+      find("summary", change.closest("details")).focus();
+    } else if (change.matches("[data-change]")) {
       event.preventDefault();
-      const details = changing.closest("details");
-      const reply = await fetch(changing.action, {
-        method: "POST", headers: { "X-Requested-With": "fetch" }, body: new URLSearchParams(new FormData(changing)),
+      const details = change.closest("details");
+      const reply = await fetch(change.action, {
+        method: "POST", headers: { "X-Requested-With": "fetch" }, body: new URLSearchParams(new FormData(change)),
       }).catch(() => null);
       if (!reply?.ok) return void announce(reply ? problemOf(await reply.text(), "The server did not do it.") : "The connection was lost; try again.");
       if (details) {

@@ -57,13 +57,13 @@ function pastItem(entry) {
   const count = entry.questions.length;
   const details = `${days.format(entry.at)} · ${entry.where} · ${count} ${count === 1 ? "question" : "questions"}`;
   const link = element("a", { href: `/t/${entry.id}` }, element("bdi", { textContent: entry.title }), element("span", { textContent: details }));
-  const renaming = element("button", { type: "button", textContent: "Rename", ariaLabel: `Rename ${entry.title}` });
-  renaming.addEventListener("click", async () => {
+  const renameButton = element("button", { type: "button", textContent: "Rename", ariaLabel: `Rename ${entry.title}` });
+  renameButton.addEventListener("click", async () => {
     if (await rename(entry)) find("bdi", link).textContent = entry.title;
   });
-  const removing = element("button", { type: "button", textContent: "Delete" });
-  const item = element("li", {}, link, renaming, removing);
-  armedButton(removing, async () => {
+  const deleteButton = element("button", { type: "button", textContent: "Delete" });
+  const item = element("li", {}, link, renameButton, deleteButton);
+  armedButton(deleteButton, async () => {
     item.remove();
     find("#find-thread").focus();
     await removeThread(entry.id);
@@ -76,8 +76,8 @@ async function showHistory() {
   const entries = await store.listThreads().catch(() => []);
   const words = text.split(/\s+/);
   const matches = entries.filter((entry) => {
-    const searched = [entry.title, ...entry.questions].join("\n").toLowerCase();
-    return words.every((word) => searched.includes(word));
+    const content = [entry.title, ...entry.questions].join("\n").toLowerCase();
+    return words.every((word) => content.includes(word));
   });
   find("#past").replaceChildren(...matches.map(pastItem));
   if (!matches.length) find("#past").append(element("li", { className: "quiet", textContent: entries.length ? "No thread has these words." : "No questions yet." }));

@@ -4,7 +4,7 @@ import { all, find } from "./dom.js";
 
 const narrow = matchMedia("(max-width: 54rem)");
 const LINKS = "a.cite, a.found[data-panel]";
-let pinned = null; // the citation whose passage stays open while the mouse is over others
+let openLink = null; // the citation whose passage stays open while the mouse is over others
 
 export function panelOf(link) {
   const answer = link.closest(".answer");
@@ -28,7 +28,7 @@ function show(link, open = false) {
   const first = pickMarks(link, panel)[0] || find(".here", panel);
   page.scrollTop += first.getBoundingClientRect().top - page.getBoundingClientRect().top - page.clientHeight / 4;
   if (open) {
-    pinned = link;
+    openLink = link;
     find(".shut", panel).hidden = false;
   }
 }
@@ -37,9 +37,9 @@ function show(link, open = false) {
 export function pickMarks(link, panel) {
   const sentence = link.closest(".sentence");
   const marks = all("mark", panel);
-  const picked = sentence ? marks.filter((mark) => mark.dataset.for.split(" ").includes(sentence.dataset.sentence)) : marks;
-  for (const mark of marks) mark.classList.toggle("other", picked.length > 0 && !picked.includes(mark));
-  return picked;
+  const ownMarks = sentence ? marks.filter((mark) => mark.dataset.for.split(" ").includes(sentence.dataset.sentence)) : marks;
+  for (const mark of marks) mark.classList.toggle("other", ownMarks.length > 0 && !ownMarks.includes(mark));
+  return ownMarks;
 }
 
 /** Go back from a passage to its citation. */
@@ -47,8 +47,8 @@ export function goBack() {
   const panel = find(".passage.open");
   if (!panel) return false;
   panel.classList.remove("open");
-  if (pinned && pinned.isConnected) pinned.focus();
-  pinned = null;
+  if (openLink && openLink.isConnected) openLink.focus();
+  openLink = null;
   return true;
 }
 
@@ -62,7 +62,7 @@ export function showFirst(answer) {
 document.addEventListener("mouseover", (event) => {
   if (!event.movementX && !event.movementY) return; // the page scrolled under a mouse that rests
   const link = event.target.closest(LINKS);
-  if (link && !(pinned && pinned.closest(".answer") === link.closest(".answer"))) show(link);
+  if (link && !(openLink && openLink.closest(".answer") === link.closest(".answer"))) show(link);
 });
 
 document.addEventListener("focusin", (event) => {
@@ -74,10 +74,10 @@ document.addEventListener("click", (event) => {
   if (event.target.closest(".shut")) return void goBack();
   const link = event.target.closest(LINKS);
   if (!link || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) {
-    if (pinned && !event.target.closest(".passage")) {
+    if (openLink && !event.target.closest(".passage")) {
       const panel = find(".passage.open");
       if (panel) panel.classList.remove("open");
-      pinned = null;
+      openLink = null;
     }
     return;
   }
@@ -89,14 +89,15 @@ document.addEventListener("click", (event) => {
 });
 
 document.addEventListener("toggle", (event) => { // the picture is below what is shown
-  if (event.target.matches(".pdf[open]")) event.target.scrollIntoView({ block: "start" });
+  const page = event.target.matches(".pdf[open]") && event.target.closest(".page");
+  if (page) page.scrollTop += event.target.getBoundingClientRect().top - page.getBoundingClientRect().top;
 }, true);
 
 /** Move the focus to the next citation, or the one before. */
 export function step(by) {
   const links = all(".answer a.cite").filter((link) => link.checkVisibility());
   if (!links.length) return;
-  const start = document.activeElement.closest(".passage") && pinned ? pinned : document.activeElement;
+  const start = document.activeElement.closest(".passage") && openLink ? openLink : document.activeElement;
   const index = links.indexOf(start);
   const next = index >= 0 ? index + by : by > 0 ? links.findIndex((link) => start.compareDocumentPosition(link) & Node.DOCUMENT_POSITION_FOLLOWING) : links.length - 1;
   const link = links[Math.min(Math.max(next, 0), links.length - 1)];

@@ -14,7 +14,7 @@ const askForm = find("#ask");
 export const turnOf = new WeakMap(); // of each article
 export let thread = null; // {id, title, named, where, questions, at}
 export let turns = []; // of the thread
-let past = []; // questions and answers of the thread, for follow-ups
+let context = []; // questions and answers of the thread, for follow-ups
 let isAsking = false;
 let here = location.pathname + location.search; // the address of what is shown
 let isStored = true; // whether the browser stores threads
@@ -104,15 +104,15 @@ async function ask(question, { push = true } = {}) {
   find(".question", article).focus({ preventScroll: true });
   article.scrollIntoView({ block: "start" });
   announce("Answering", true);
-  const sent = { question, index: index.value, system: system.value, history: past.slice(-MAX_TURNS), place: `t${turn.number}` };
-  const answer = await write(article, sent, () => retry(question), (answer, checks) => {
+  const request = { question, index: index.value, system: system.value, history: context.slice(-MAX_TURNS), place: `t${turn.number}` };
+  const answer = await write(article, request, () => retry(question), (answer, checks) => {
     Object.assign(turn, answer.record, { checks });
     keep(store.saveTurn, turn);
   });
   article.removeAttribute("aria-busy");
   isAsking = false;
   if (!answer) return fillBox(question);
-  if (answer.turn) past.push(answer.turn);
+  if (answer.turn) context.push(answer.turn);
   if (!isStored) setAddress(answer.permalink, false);
   const { sentences, citations } = answer;
   announce(answer.answered ? `Answer: ${sentences} ${sentences === 1 ? "sentence" : "sentences"}, ${citations} ${citations === 1 ? "citation" : "citations"}.` : "Not answered by these sources.", true);
@@ -138,7 +138,7 @@ async function restore(id) {
   } else {
     threadPart.replaceChildren();
     showThread();
-    past = [];
+    context = [];
     const articles = turns.map(addArticle);
     try {
       for (const batch of batches(turns)) await fillArticles(articles, batch);
@@ -168,23 +168,23 @@ function batches(list) {
 }
 
 async function fillArticles(articles, batch) {
-  const answered = batch.filter((turn) => turn.row);
+  const complete = batch.filter((turn) => turn.row);
   let parts = [];
-  if (answered.length) {
-    const reply = await post("/thread", { turns: answered.map((turn) => ({ ...turn, place: `t${turn.number}` })) });
+  if (complete.length) {
+    const reply = await post("/thread", { turns: complete.map((turn) => ({ ...turn, place: `t${turn.number}` })) });
     if (!reply.ok) throw new Error(await refusal(reply));
     parts = (await reply.json()).turns;
   }
   for (const turn of batch) {
     const article = articles[turns.indexOf(turn)];
-    const data = turn.row ? parts[answered.indexOf(turn)] : { message: "This question has no answer yet." };
+    const data = turn.row ? parts[complete.indexOf(turn)] : { message: "This question has no answer yet." };
     if (!data.html) {
       fail(article, data.message, () => retry(turn.question));
       continue;
     }
     article.append(...nodes(data.html));
     if (!turn.checks && data.turn) showUnchecked(article);
-    if (data.turn) past.push(data.turn);
+    if (data.turn) context.push(data.turn);
     prepare(article);
   }
 }

@@ -284,7 +284,7 @@ def test_a_pasted_text_is_checked_against_an_index(client: TestClient) -> None:
     assert texts(tree, ".sentence .judged") == ["✓ supported", "○ not enough", "– no claim"]
     assert "Queen Victoria" in " ".join(texts(tree, ".sentence u"))
     assert texts(tree, ".sentence .note")[0].startswith(
-        "Nothing is cited. Closest: “The engineer of the repair was Ida Brandt.”"
+        "No passage of the index supports it. Closest: “The engineer of the repair was Ida Brandt.”"
     )
     assert [one.text() for one in tree.css("#text")] == [text]
 
