@@ -155,6 +155,8 @@ class AskPages:
     async def compare(self, request: Request) -> Response:
         """Show a question's answers side by side."""
         choices = [f"{system}@{index}" for index in self._service.indexes for system in self._service.systems]
+        names_index = len(self._service.indexes) > 1
+        labels = {choice: choice if names_index else choice.rpartition("@")[0] for choice in choices}
         parameters = request.query_params
         a = self._choice(parameters.get("a") or choices[0])
         b = self._choice(parameters.get("b") or choices[min(1, len(choices) - 1)])
@@ -167,13 +169,14 @@ class AskPages:
                     turn = await self._whole(question, index, system, id_prefix, base_of(request, self._base_url))
                 except ModelFailureError as error:  # the other side may have an answer
                     turn = self._failure(error, whole)
-                sides.append((f"{system}@{index}", turn))
+                sides.append((labels[f"{system}@{index}"], turn))
         return self._site.page(
             request,
             "compare.html.j2",
             "Compare",
             question=question,
             choices=choices,
+            labels=labels,
             a="@".join(a),
             b="@".join(b),
             sides=sides,

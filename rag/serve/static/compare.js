@@ -11,9 +11,10 @@ async function compare(question) {
   sides.replaceChildren();
   find(".hero")?.replaceWith(element("h1", { className: "unseen", textContent: "Compare two answers" }));
   history.replaceState({}, "", `/compare?${new URLSearchParams({ q: question, a: a.value, b: b.value })}`);
-  await Promise.all([["a", a.value], ["b", b.value]].map(([place, choice]) => {
+  await Promise.all([["a", a], ["b", b]].map(([place, select]) => {
+    const choice = select.value;
     const separator = choice.lastIndexOf("@");
-    const turn = element("article", { className: "turn" }, element("h2", { className: "question", textContent: choice }));
+    const turn = element("article", { className: "turn" }, element("h2", { className: "question", textContent: select.selectedOptions[0].text }));
     sides.append(turn);
     const request = { question, system: choice.slice(0, separator), index: choice.slice(separator + 1), place };
     return write(turn, request, () => compare(question));

@@ -265,12 +265,16 @@ def test_nothing_is_inline_and_nothing_is_from_another_host(client: TestClient) 
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
     tree = HTMLParser(reply.text)
-    for one in tree.css("link[href], script, img"):
-        address = str(one.attributes.get("href") or one.attributes.get("src"))
+    nodes = tree.css("link[href], script, img")
+    addresses = [str(node.attributes.get("href") or node.attributes.get("src")) for node in nodes]
+    for address in addresses:  # grows, as modules import others
         assert address.startswith("/static/")
         static = client.get(address)
         assert "immutable" in static.headers["Cache-Control"]
         weight += len(static.content)
+        names = re.findall(r'^import .*"\./(.*)";$', static.text, re.MULTILINE)
+        addresses += [module for name in names if (module := f"/static/serve/{name}") not in addresses]
+    assert sum("/dom.js?v=" in address for address in addresses) == 1  # each module has one address
     assert weight + len(reply.content) < 200_000
 
 
