@@ -353,6 +353,7 @@ def test_a_model_that_does_not_answer_leaves_the_question_and_a_way_to_ask_again
         assert tree.css(".none") == []
         sides = page(client, "/compare", q=QUESTION, a="model@town", b="reader@town", whole="1")
         assert texts(sides, ".sides [role=alert]") == ["The language model did not answer. Retry"]
+        assert texts(sides, ".sides h2") == ["model", "reader"]  # there is one index
         assert texts(sides, ".sides .short") == ["1931"]
         assert client.get("/export/markdown", params={"q": QUESTION, "system": "model"}).status_code == 502
     service.close()
