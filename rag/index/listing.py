@@ -122,7 +122,7 @@ def list_documents(index: Index) -> list[IndexedDocument]:
     if index.build is None or index.lucene is not None:
         raise IndexingError(f"{index.name} does not know its files: rag index build makes an index that does")
     roots = roots_of(index.manifest, index.build.parent)
-    urls = [_page_urls(root.source) for root in roots]
+    urls = [source_urls(root.source) for root in roots]
     documents = []
     for record in read_files(index.build):
         source = roots[record.source].source
@@ -162,7 +162,7 @@ def describe_omissions(record: FileRecord, format_name: str) -> str:
     return "; ".join(parts)
 
 
-def _page_urls(source: Source) -> dict[str, str]:
+def source_urls(source: Source) -> dict[str, str]:
     """The URLs of the pages of a web source, by the paths of their files in it; none for other sources."""
     scheme = urlsplit(source.url).scheme
     if scheme not in ("http", "https"):

@@ -14,7 +14,7 @@ from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from stat import S_ISREG
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from rag.base.errors import IndexingError, NotFoundError
 from rag.base.types import DOCUMENTS, Passage
@@ -22,6 +22,7 @@ from rag.documents.blocks import BLOCK_SEPARATOR, CELL_SEPARATOR
 from rag.documents.sources import MAX_FILE_SIZE, Source
 from rag.index.files import FILES, FileRecord, Root, read_files, roots_of
 from rag.index.index import Index
+from rag.index.listing import source_urls
 
 Span = tuple[int, int]
 """Characters of a passage's text: start, and end (exclusive)."""
@@ -237,15 +238,10 @@ def page_urls(index: Index) -> dict[str, str]:
     """Return the URLs of the web pages of an index, by the names of their files, with which passage ids begin."""
     if index.build is None:
         return {}
-    from rag.documents.mirrors import read_pages
-
-    urls = {}
+    urls: dict[str, str] = {}
     with suppress(IndexingError):  # of an index that does not know its sources
         for root in roots_of(index.manifest, index.build.parent):
-            scheme = urlsplit(root.source.url).scheme
-            if scheme in ("http", "https"):
-                for page in read_pages(root.source.path.parent).values():
-                    urls[root.source.prefix + page.file] = f"{scheme}://{page.page}"
+            urls |= {root.source.prefix + name: url for name, url in source_urls(root.source).items()}
     return urls
 
 

@@ -155,6 +155,8 @@ class AskPages:
     async def compare(self, request: Request) -> Response:
         """Show a question's answers side by side."""
         choices = [f"{system}@{index}" for index in self._service.indexes for system in self._service.systems]
+        names_index = len(self._service.indexes) > 1
+        labels = {choice: choice if names_index else choice.rpartition("@")[0] for choice in choices}
         parameters = request.query_params
         a = self._choice(parameters.get("a") or choices[0])
         b = self._choice(parameters.get("b") or choices[min(1, len(choices) - 1)])
@@ -167,13 +169,14 @@ class AskPages:
                     turn = await self._whole(question, index, system, id_prefix, base_of(request, self._base_url))
                 except ModelFailureError as error:  # the other side may have an answer
                     turn = self._failure(error, whole)
-                sides.append((f"{system}@{index}", turn))
+                sides.append((labels[f"{system}@{index}"], turn))
         return self._site.page(
             request,
             "compare.html.j2",
             "Compare",
             question=question,
             choices=choices,
+            labels=labels,
             a="@".join(a),
             b="@".join(b),
             sides=sides,
@@ -351,14 +354,13 @@ def _text(body: Mapping[str, object], name: str) -> str:
 
 
 async def _send_events(pieces: AsyncGenerator[tuple[str, dict[str, Any]], None]) -> AsyncGenerator[bytes, None]:
-    """Yield the pieces as server-sent events; an error is an event too, with `retry` if asking again may help."""
+    """Yield the pieces as server-sent events; an error is an event too."""
     try:
         async for name, data in pieces:
             yield event(name, data)
     except UserError as error:
         kind = "unsearched" if isinstance(error, QuestionError) else "failed"
-        retry = {"retry": True} if isinstance(error, ModelFailureError) else {}
-        yield event(kind, {"message": sentence(error_parts(error)[2]), **retry})
+        yield event(kind, {"message": sentence(error_parts(error)[2])})
     except Exception:
         yield event("failed", {"message": "The server failed."})
         raise
@@ -458,6 +460,7 @@ class OtherPages:
             checks=checks,
             numbers=numbers,
             untitled_prefix="Source " if sources else "",
+            uncited_note="" if sources else "No passage of the index supports it",
         )
         source_label = pluralize(len(sources), "pasted source") if sources else index
         return self._site.part(

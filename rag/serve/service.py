@@ -14,7 +14,6 @@ from types import MappingProxyType
 from typing import Unpack
 
 from autoais.base.types import Attribution, Judge, Judgement
-from autoais.judges import open_judge
 from rag.answer.attribution.post_hoc import PostHoc, answer_of_pair
 from rag.answer.generator import map_answers
 from rag.answer.generators.follow_up import make_standalone
@@ -48,6 +47,7 @@ from rag.retrieval.client import AskOptions, UnreachableError
 from rag.retrieval.databases import DATABASES
 from rag.retrieval.remote import IndexChangedError, Remote
 from rag.retrieval.shards import Shards
+from rag.serve.judging import open_served_judge
 from rag.serve.passages import PassageContext, ServedPassages
 from rag.serve.workers import P, T, Workers
 
@@ -231,7 +231,7 @@ class Service:
         """The judge, opened on first use."""
         with self._lock:
             if self._judge is None:
-                self._judge = open_judge(self.judge_name)
+                self._judge = open_served_judge(self.judge_name)
             return self._judge
 
     def warm(self) -> None:

@@ -240,12 +240,14 @@ def view_answer(
     checks: Sequence[SentenceCheck] | None = None,
     numbers: Mapping[str, int] | None = None,
     untitled_prefix: str = "",
+    uncited_note: str = "",
 ) -> AnswerView:
     """Return what the page shows of an answer.
 
     `link` returns the address of a passage; that of a citation marks what its sentence cites, that of a passage all
     that the answer cites. `look` finds the neighbours of a passage. `numbers` are those of the passages, by default
     in the order of first citation. A passage without headings is called by its id, after `untitled_prefix`.
+    `uncited_note` says why a sentence cites nothing, if it could not be its writer's choice.
     """
     passages_by_number = [(n, hit.passage) for n, _, hit in answer.number_hits()]
     if numbers is not None:
@@ -288,7 +290,7 @@ def view_answer(
     tokens = answer.trace.get("tokens")
     return AnswerView(
         id_prefix=id_prefix,
-        sentences=tuple(_sentences(answer, checks, cite)),
+        sentences=tuple(_sentences(answer, checks, cite, uncited_note)),
         tail=answer.text[end:].strip(),
         passages=tuple(passages),
         abstained=answer.abstained or not answer.sentences,
@@ -333,7 +335,9 @@ def _faulty_quotes(check: SentenceCheck) -> list[QuoteCheck]:
     return [quote for quote in check.quotes if quote.status is not QuoteStatus.VERBATIM]
 
 
-def _sentences(answer: Answer, checks: Sequence[SentenceCheck] | None, cite: _MakeCite) -> Iterator[SentenceView]:
+def _sentences(
+    answer: Answer, checks: Sequence[SentenceCheck] | None, cite: _MakeCite, uncited_note: str
+) -> Iterator[SentenceView]:
     misquotes = [
         span
         for check in checks or ()
@@ -355,7 +359,7 @@ def _sentences(answer: Answer, checks: Sequence[SentenceCheck] | None, cite: _Ma
             is_aside=main not in (None, n) and _is_copy(sentence),
             pieces=split_at_spans(sentence.text, unsupported),
             cites=tuple(cite(passage, spans_of(sentence, passage)) for passage in sentence.cites),
-            verdict=None if check is None else _verdict(check, cite, sentence),
+            verdict=None if check is None else _verdict(check, cite, sentence, uncited_note),
         )
 
 
@@ -370,7 +374,7 @@ def _is_copy(sentence: CitedSentence) -> bool:
     return bool(sentence.citations) and all(citation.origin == "copied" for citation in sentence.citations)
 
 
-def _verdict(check: SentenceCheck, cite: _MakeCite, sentence: CitedSentence) -> VerdictView:
+def _verdict(check: SentenceCheck, cite: _MakeCite, sentence: CitedSentence, uncited_note: str) -> VerdictView:
     cites = bool(sentence.citations)
     sign, label = SIGNS[check.verdict]
     notes = {
@@ -381,6 +385,8 @@ def _verdict(check: SentenceCheck, cite: _MakeCite, sentence: CitedSentence) -> 
         SentenceVerdict.NO_CLAIM: "A question or an instruction, which needs no source",
     }
     note = notes.get(check.verdict) or describe_rejection(check.verdict, cites=cites, numbers=check.numbers)
+    if uncited_note and not cites and check.verdict is SentenceVerdict.NOT_ENOUGH:
+        note = uncited_note
     nearest, contradiction = check.nearest, check.contradiction
     quotes = tuple(
         QuoteView(

@@ -1,6 +1,7 @@
 """Templates, static files and error pages. Templates escape every value; `Markup` is made only here."""
 
 import hashlib
+import re
 from collections.abc import Mapping
 from importlib.resources import files
 
@@ -14,6 +15,9 @@ from rag.answer.export.escaping import visible
 from rag.web.security import HEADERS
 
 _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+
+
+_IMPORT = re.compile(rb'^(import [^;]*"\./[a-z]+\.js)(?=";)', re.MULTILINE)
 
 
 def escape_text(value: object) -> Markup:
@@ -33,17 +37,26 @@ class Pages:
     """Templates and static files of the packages named: `Pages("rag.web", "rag.annotate")`.
 
     A package has the folders `templates` and `static`. A template is named `<last part of the package>/<file>`, and a
-    static file has the address `/static/<last part>/<file>?v=<checksum>`.
+    static file has the address `/static/<last part>/<file>?v=<version>`, where the version is a checksum of all static
+    files. Scripts import the modules beside them, as `"./name.js"`, by these addresses too.
     """
 
     def __init__(self, *packages: str) -> None:
-        self._files = {
+        static_files = {
             f"{name.rpartition('.')[2]}/{file.name}": file.read_bytes()
             for name in packages
             for file in files(name).joinpath("static").iterdir()
             if file.is_file()
         }
-        self._versions = {name: hashlib.sha256(body).hexdigest()[:12] for name, body in self._files.items()}
+        checksums = "".join(
+            f"{name} {hashlib.sha256(static_files[name]).hexdigest()}\n" for name in sorted(static_files)
+        )
+        self._version = hashlib.sha256(checksums.encode()).hexdigest()[:12]
+        with_version = rb"\1?v=" + self._version.encode()
+        self._files = {
+            name: _IMPORT.sub(with_version, body) if name.endswith(".js") else body
+            for name, body in static_files.items()
+        }
         self._environment = Environment(
             loader=PrefixLoader({name.rpartition(".")[2]: PackageLoader(name) for name in packages}),
             autoescape=True,
@@ -59,8 +72,10 @@ class Pages:
         self._environment.globals.update(values)
 
     def address(self, name: str) -> str:
-        """Return the address of a static file, which changes with its content."""
-        return f"/static/{name}?v={self._versions[name]}"
+        """Return the address of a static file, which changes when one of the files does."""
+        if name not in self._files:
+            raise KeyError(name)
+        return f"/static/{name}?v={self._version}"
 
     def page(
         self,
@@ -88,6 +103,6 @@ class Pages:
         if name not in self._files:
             raise HTTPException(404)
         suffix = name[name.rindex(".") :]
-        fresh = request.query_params.get("v") == self._versions[name]
+        fresh = request.query_params.get("v") == self._version
         keep = "public, max-age=31536000, immutable" if fresh else "no-cache"
         return Response(self._files[name], headers={"Content-Type": _TYPES[suffix], "Cache-Control": keep})

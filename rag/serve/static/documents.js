@@ -1,24 +1,11 @@
 // Adds documents with progress, one file after the other, and keeps the list as the index is. The server renders all
 // HTML and escapes it; without this script the same forms work, and the page is loaded again.
 
-const find = (css, root = document) => root.querySelector(css);
-const all = (css, root = document) => [...root.querySelectorAll(css)];
+import { all, announce, element, find } from "./dom.js";
+
 const form = find("#add");
 const changes = find("#changes");
 const sending = find("#sending");
-
-/** Say something to screen readers. */
-function say(text) {
-  const status = find("#status");
-  status.classList.add("silent");
-  status.textContent = text;
-}
-
-function element(name, values = {}, ...children) {
-  const node = Object.assign(document.createElement(name), values);
-  node.append(...children);
-  return node;
-}
 
 const parse = (html) => new DOMParser().parseFromString(html, "text/html");
 
@@ -37,7 +24,7 @@ async function show(progress) {
   const focus = changes.contains(document.activeElement) ? document.activeElement.id : null;
   changes.replaceChildren(...parse(progress.html).body.childNodes);
   const rows = all("li[data-state]", changes).filter((row) => ended(row));
-  if (rows.length > before) say(rows.slice(0, rows.length - before).map((row) => row.textContent.replace(/\s+/g, " ").trim()).join(". "));
+  if (rows.length > before) announce(rows.slice(0, rows.length - before).map((row) => row.textContent.replace(/\s+/g, " ").trim()).join(". "), true);
   if (focus !== null) (document.getElementById(focus) || find("#library-title")).focus({ preventScroll: true });
   if (progress.checksum !== find("#library").dataset.checksum) await renew();
 }
@@ -102,17 +89,17 @@ function stop(item) {
   if (item.request) item.request.abort();
   else {
     if (place >= 0) queue.splice(place, 1);
-    const focused = item.row.contains(document.activeElement);
+    const hasFocus = item.row.contains(document.activeElement);
     item.row.remove();
-    if (focused) form.elements.files.focus();
+    if (hasFocus) form.elements.files.focus();
   }
 }
 
-function end(item, problem) {
+function end(item, problem, className = "bad") {
   item.bar.remove();
   item.button.firstChild.textContent = "Hide ";
-  item.state.replaceWith(element("span", { className: "bad", textContent: `not sent: ${problem}` }));
-  say(`${item.file.name}: not sent, ${problem}`);
+  item.state.replaceWith(element("span", { className, textContent: `not sent: ${problem}` }));
+  announce(`${item.file.name}: not sent, ${problem}`, true);
 }
 
 async function pump() {
@@ -131,8 +118,8 @@ function send(item) {
     const request = new XMLHttpRequest(); // fetch does not report how much was sent
     item.request = request;
     item.state.textContent = "being sent";
-    request.upload.addEventListener("progress", (sent) => { if (sent.lengthComputable) item.bar.value = sent.loaded / sent.total; });
-    request.addEventListener("abort", () => end(item, "cancelled"));
+    request.upload.addEventListener("progress", (event) => { if (event.lengthComputable) item.bar.value = event.loaded / event.total; });
+    request.addEventListener("abort", () => end(item, "cancelled", "quiet"));
     request.addEventListener("error", () => end(item, "the connection was lost"));
     request.addEventListener("load", async () => {
       if (request.status === 429) {
@@ -142,10 +129,10 @@ function send(item) {
         return void queue.unshift(item);
       }
       if (request.status !== 200) return end(item, problemOf(request.responseText, "the server did not take it; try again"));
-      const focused = item.row.contains(document.activeElement);
+      const hasFocus = item.row.contains(document.activeElement);
       item.row.remove();
       await show(JSON.parse(request.responseText));
-      if (focused) (find("button", changes) || form.elements.files).focus({ preventScroll: true });
+      if (hasFocus) (find("button", changes) || form.elements.files).focus({ preventScroll: true });
       follow();
     });
     request.addEventListener("loadend", () => { item.request = null; resolve(); });
@@ -168,19 +155,19 @@ if (form) {
   });
 
   document.addEventListener("submit", async (event) => {
-    const changing = event.target;
-    if (changing.matches("[data-replace]")) {
+    const change = event.target;
+    if (change.matches("[data-replace]")) {
       event.preventDefault();
-      add([...changing.elements.files.files], changing.elements.replace.value);
-      changing.closest("details").open = false;
-      find("summary", changing.closest("details")).focus();
-    } else if (changing.matches("[data-change]")) {
+      add([...change.elements.files.files], change.elements.replace.value);
+      change.closest("details").open = false;
+      find("summary", change.closest("details")).focus();
+    } else if (change.matches("[data-change]")) {
       event.preventDefault();
-      const details = changing.closest("details");
-      const reply = await fetch(changing.action, {
-        method: "POST", headers: { "X-Requested-With": "fetch" }, body: new URLSearchParams(new FormData(changing)),
+      const details = change.closest("details");
+      const reply = await fetch(change.action, {
+        method: "POST", headers: { "X-Requested-With": "fetch" }, body: new URLSearchParams(new FormData(change)),
       }).catch(() => null);
-      if (!reply?.ok) return void say(reply ? problemOf(await reply.text(), "The server did not do it.") : "The connection was lost; try again.");
+      if (!reply?.ok) return void announce(reply ? problemOf(await reply.text(), "The server did not do it.") : "The connection was lost; try again.");
       if (details) {
         details.open = false;
         find("summary", details).focus();

@@ -89,7 +89,7 @@ def check_failure(front: Running) -> None:
             fields = {"message": REASON, "type": "server_error", "param": None, "code": "ModelFailureError"}
             assert reply.json() == {"error": fields}
     events = ask(front, "/ask", question=QUESTION).text
-    assert events == f'event: failed\ndata: {{"message": "{REASON.capitalize()}.", "retry": true}}\n\n'
+    assert events == f'event: failed\ndata: {{"message": "{REASON.capitalize()}."}}\n\n'
     page = httpx2.get(front.url, params={"q": QUESTION, "whole": "1"}, headers={"Accept": "text/html"}, timeout=30)
     assert page.status_code == 502
     assert f"{REASON.capitalize()}." in page.text
@@ -167,3 +167,23 @@ def test_a_model_that_failed_is_logged_without_the_question(
         "system openai:tiny, index town: no answer: openai:tiny: the server answered 400: out of memory" in caplog.text
     )
     assert "Aller" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    "step", [{"say": "No idea, says /srv/judge with key sk-x."}, {"status": 400, "body": "/srv sk-x"}]
+)
+def test_the_words_of_a_judges_server_stay_in_the_log(
+    folder: Path,
+    server: ChatServer,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    step: dict[str, Any],
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", server.script(step))
+    service = Service({"town": open_index(folder)}, ["reader"], judge="llm:tiny")
+    claim = {"claim": "The bridge opened in 1931.", "evidence": [{"text": "It is a bridge."}]}
+    with TestClient(create_app(service), base_url="http://localhost") as client:
+        judgement = client.post("/v1/judge", json=claim).json()
+    service.close()
+    assert (judgement["verdict"], judgement["reason"]) == ("undecided", "the judge gave no verdict")
+    assert "/srv" in caplog.text

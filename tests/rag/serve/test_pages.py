@@ -265,12 +265,16 @@ def test_nothing_is_inline_and_nothing_is_from_another_host(client: TestClient) 
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
     tree = HTMLParser(reply.text)
-    for one in tree.css("link[href], script, img"):
-        address = str(one.attributes.get("href") or one.attributes.get("src"))
+    nodes = tree.css("link[href], script, img")
+    addresses = [str(node.attributes.get("href") or node.attributes.get("src")) for node in nodes]
+    for address in addresses:  # grows, as modules import others
         assert address.startswith("/static/")
         static = client.get(address)
         assert "immutable" in static.headers["Cache-Control"]
         weight += len(static.content)
+        names = re.findall(r'^import .*"\./(.*)";$', static.text, re.MULTILINE)
+        addresses += [module for name in names if (module := f"/static/serve/{name}") not in addresses]
+    assert sum("/dom.js?v=" in address for address in addresses) == 1  # each module has one address
     assert weight + len(reply.content) < 200_000
 
 
@@ -284,7 +288,7 @@ def test_a_pasted_text_is_checked_against_an_index(client: TestClient) -> None:
     assert texts(tree, ".sentence .judged") == ["✓ supported", "○ not enough", "– no claim"]
     assert "Queen Victoria" in " ".join(texts(tree, ".sentence u"))
     assert texts(tree, ".sentence .note")[0].startswith(
-        "Nothing is cited. Closest: “The engineer of the repair was Ida Brandt.”"
+        "No passage of the index supports it. Closest: “The engineer of the repair was Ida Brandt.”"
     )
     assert [one.text() for one in tree.css("#text")] == [text]
 
@@ -349,6 +353,7 @@ def test_a_model_that_does_not_answer_leaves_the_question_and_a_way_to_ask_again
         assert tree.css(".none") == []
         sides = page(client, "/compare", q=QUESTION, a="model@town", b="reader@town", whole="1")
         assert texts(sides, ".sides [role=alert]") == ["The language model did not answer. Retry"]
+        assert texts(sides, ".sides h2") == ["model", "reader"]  # there is one index
         assert texts(sides, ".sides .short") == ["1931"]
         assert client.get("/export/markdown", params={"q": QUESTION, "system": "model"}).status_code == 502
     service.close()

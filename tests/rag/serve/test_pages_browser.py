@@ -417,6 +417,7 @@ def test_on_a_phone_the_passage_comes_up_and_goes(browse: Open) -> None:
     page = browse(f"/?q={QUESTION}&index=town", viewport=PHONE, has_touch=True)
     expect(page.locator(".summary .verdict").first).to_be_visible()
     expect(page.locator(".passage.open")).to_have_count(0)
+    expect(page.locator(".judged").first).to_be_hidden()  # a quotation has no verdict, and no gap in its place
     cite = page.locator("a.cite").first
     cite.tap()
     passage = page.locator(".passage.open")
