@@ -54,6 +54,15 @@ class Habits:
     in_two_tabs: float = 0.02
 
 
+_PRESS_AGAIN = """([press, key]) => {
+  const observer = new MutationObserver(() => {
+    if (document.querySelector(`#press input[name=press][value='${press}']`)) return;
+    observer.disconnect();
+    document.body.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+    document.querySelector(".verdicts button")?.click();
+  });
+  observer.observe(document.body, { childList: true, subtree: true });
+}"""
 _READ_PAGE = """() => {
   const text = (css) => [...document.querySelectorAll(css)].map((one) => one.textContent).join(" ");
   const form = document.getElementById("press");
@@ -218,8 +227,15 @@ class Annotator:
         await self._page.keyboard.press(key)
 
     async def _press(self, key: str, form: dict[str, Any], *, double: bool = False) -> None:
-        """Press a key, and wait until the page says that it is saved; if `double`, press and click at once again."""
+        """Press a key, and wait until the page says that it is saved.
+
+        If `double`, the key is pressed and the first button clicked again as soon as the next question is there: by the
+        page itself, as this program may be slower than a person's second click.
+        """
         start = time.perf_counter()
+        if double:
+            self.log.doubles += 1
+            await self._page.evaluate(_PRESS_AGAIN, [form["press"], key])
         await self._key(key)
         await self._page.wait_for_function(
             "id => document.querySelector(`#press input[name=press][value='${id}']`) === null",
@@ -227,10 +243,6 @@ class Annotator:
             timeout=60_000,
         )
         self.log.milliseconds.append(1000 * (time.perf_counter() - start))
-        if double:
-            self.log.doubles += 1
-            await self._key(key)
-            await self._page.evaluate("document.querySelector('.verdicts button')?.click()")
         if await self._page.locator("#next").count():  # feedback in training
             await self._wait()
             await self._key("Enter")

@@ -21,6 +21,7 @@ NEEDS_CHROMIUM = [
 ]
 PHONE = {"width": 390, "height": 844}
 expect: Callable[..., Any] = playwright.expect
+playwright.expect.set_options(timeout=30_000)  # ms: three parts of the tests share two cores
 
 
 def check(page: Page) -> None:

@@ -34,7 +34,7 @@ def test_work_is_ended_in_any_thread() -> None:
     work()
     thread = threading.Thread(target=work)
     thread.start()
-    thread.join(10)
+    thread.join(60)
     assert found == ["late", "late"]
 
 
