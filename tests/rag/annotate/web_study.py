@@ -60,13 +60,17 @@ def several(item: Item, n: int) -> list[Item]:
 
 
 class Clock:
-    """The time of day, which tests set forward."""
+    """The time of day, which tests set forward, and stop where a slow machine would change the result."""
 
     def __init__(self) -> None:
         self.ahead = 0.0
+        self._stopped: float | None = None
 
     def __call__(self) -> float:
-        return time.time() + self.ahead
+        return (time.time() if self._stopped is None else self._stopped) + self.ahead
+
+    def stop(self) -> None:
+        self._stopped = self._stopped or time.time()
 
 
 def make_study(
@@ -92,6 +96,7 @@ class Person:
         self, study: Study, name: str = "ada", *, role: Role = "annotator", base_url: str | None = None
     ) -> None:
         self.study, self.name = study, name
+        study.clock.stop()  # type: ignore[attr-defined]
         self.token = study.invite(name, role)
         self.client = TestClient(
             create_app(study, base_url), base_url=base_url or "http://localhost:8000", raise_server_exceptions=False
