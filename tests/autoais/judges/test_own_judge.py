@@ -335,5 +335,5 @@ def test_only_the_command_line_and_calls_of_a_program_name_a_judge() -> None:
         "eval/autoais/judges/engine.py", "eval/autoais/meta/leaderboard.py", "rag/api.py",
         "rag/annotate/triage.py", "rag/commands/bench.py", "rag/bench/run.py", "rag/bench/stages.py",
         "rag/commands/main.py",
-        "rag/bench/collections/report/__init__.py", "rag/serve/service.py",
+        "rag/bench/collections/report/__init__.py", "rag/serve/judging.py",
     }  # fmt: skip
