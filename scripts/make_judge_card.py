@@ -332,7 +332,8 @@ def other_processors(result: Sets) -> Iterator[str]:
         tell. On emulated processors without AVX-512 ({", ".join(emulated)}) they differ from those of the processor
         here by {max(row["max_difference"] for row in emulated.values()):.3f} at most (mean
         {max(row["mean_difference"] for row in emulated.values()):.4f}), and at most
-        {verdicts} of {next(iter(emulated.values()))["pairs"]} verdicts changed (`eval/results/minilm/processors.json`)."""
+        {verdicts} of {next(iter(emulated.values()))["pairs"]} verdicts changed
+        (`eval/results/minilm/processors.json`)."""
     )
 
 
