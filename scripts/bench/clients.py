@@ -30,7 +30,7 @@ from scripts.results import tell
 ROOT = Path(__file__).parents[2]
 QUESTIONS = ROOT / "eval" / "benchmarks" / "handbook" / "questions.jsonl"
 CLIENTS = (1, 4, 16, 64)
-ROUNDS = 3
+ROUNDS = 2
 ROUND_SIZE = 96  # questions
 MEMORY_QUESTIONS = 2000  # during which the memory is measured
 _START = 120  # seconds that a server may take to start
