@@ -40,7 +40,7 @@ def show_datasets(datasets: Sequence[Dataset]) -> None:
         show_line(clean(dataset.description), indent=4)
         show_line(clean(f"licence: {dataset.licence}; {dataset.source}"), indent=4)
         if dataset.benchmarks:
-            show_line(clean(f"for: rag bench run {', '.join(dataset.benchmarks)}"), indent=4)
+            show_line(clean(f"benchmarks: {', '.join(dataset.benchmarks)}"), indent=4)
         if dataset.login is not None:
             show_line(clean(f"needs an account: {dataset.login}"), indent=4)
 

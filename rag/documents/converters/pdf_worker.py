@@ -266,8 +266,10 @@ def _seen(raw: Any, page: Any, left: float, bottom: float, right: float, top: fl
 
 def _picture(page: Any, width: int, boxes: list[_Box]) -> bytes:
     """A page as a PNG of this width, or smaller if it would have too many pixels; what is white in a box is yellow."""
-    points, height = page.get_size()
-    scale = min(width / points, math.sqrt(_MAX_PIXELS / points / height), _MAX_SIDE / max(points, height))
+    page_width, page_height = page.get_size()
+    scale = min(
+        width / page_width, math.sqrt(_MAX_PIXELS / page_width / page_height), _MAX_SIDE / max(page_width, page_height)
+    )
     bitmap = page.render(scale=scale, rev_byteorder=True)
     pixels, channels = bytearray(bitmap.buffer), bitmap.n_channels
     for left, top, right, bottom in boxes:
