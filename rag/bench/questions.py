@@ -1,14 +1,17 @@
 """The questions of a benchmark, with their gold passages."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from autoais.base.io.notes import Notes
+from autoais.formats.corpora import find_passages
 from autoais.formats.questions import read_questions
 from rag.base.errors import RagError
 from rag.base.types import Question
-from rag.bench.benchmark import Benchmark
-from rag.bench.question_files import BenchQuestion, read_bench_questions
+from rag.bench.benchmark import Benchmark, Corpus
+from rag.bench.corpora import corpus_files
+from rag.bench.question_files import BenchQuestion, read_bench_questions, read_judged_questions
 
 
 def questions_of(benchmark: Benchmark, data: Path | None, *, gold: bool = True) -> list[BenchQuestion]:
@@ -18,9 +21,7 @@ def questions_of(benchmark: Benchmark, data: Path | None, *, gold: bool = True) 
     people looked at), so that retrieval is measured over the others. Raises `RagError` if the data is missing or
     another version, and if a question fits no corpus.
     """
-    questions = read_bench_questions(benchmark.questions.check(data, benchmark.home), benchmark.part)
-    if benchmark.count is not None and len(questions) != benchmark.count:
-        raise RagError(f"{benchmark.id}: {len(questions):,} questions, expected {benchmark.count:,}; is `count` right?")
+    questions = list(_read_files(benchmark, data))
     if gold and benchmark.gold is not None:
         gold_questions = {q.text: q for q in read_questions(benchmark.gold.check(data, benchmark.home))}
         questions = [_with_gold(question, gold_questions.get(question.question.text)) for question in questions]
@@ -36,7 +37,42 @@ def questions_of(benchmark: Benchmark, data: Path | None, *, gold: bool = True) 
             )
         if benchmark.task == "given" and not question.passages:
             raise RagError(f"{benchmark.id}: question {question.question.id!r} comes without passages")
-    return questions
+    return questions if benchmark.texts is None else _with_texts(questions, benchmark, benchmark.texts, data)
+
+
+def _read_files(benchmark: Benchmark, data: Path | None) -> Iterator[BenchQuestion]:
+    ids: set[str] = set()
+    for file in benchmark.question_files:
+        path = file.check(data, benchmark.home)
+        if file.qrels is None:
+            questions = read_bench_questions(path, file.part)
+        else:
+            questions = read_judged_questions(path, file.qrels.check(data, benchmark.home))
+        if file.count is not None and len(questions) != file.count:
+            raise RagError(f"{benchmark.id}: {len(questions):,} questions, expected {file.count:,}; is `count` right?")
+        for question in questions:
+            if question.question.id in ids:
+                raise RagError(f"{benchmark.id}: {path}: question {question.question.id!r} is in another file too")
+            yield replace(question, passages=question.passages[: file.passages])
+        ids |= {question.question.id for question in questions}
+
+
+def _with_texts(
+    questions: Sequence[BenchQuestion], benchmark: Benchmark, texts: Corpus, data: Path | None
+) -> list[BenchQuestion]:
+    """The questions with the texts of their passages, for which the files of `texts` are read as a stream."""
+    path = texts.check(data, benchmark.home)
+    ids = {passage.id for question in questions for passage in question.passages}
+    passages = find_passages(corpus_files(path), ids, Notes())
+    if missing := sorted(key for key in ids if key not in passages or not passages[key].text.strip()):
+        raise RagError(
+            f"{path} has no text of {len(missing):,} of the {len(ids):,} passages of {benchmark.id}, such as "
+            f"{missing[0]!r}"
+        )
+    return [
+        replace(question, passages=tuple(passages[passage.id] for passage in question.passages))
+        for question in questions
+    ]
 
 
 def without_gold(questions: Iterable[tuple[bool, Sequence[str]]]) -> int:

@@ -66,9 +66,12 @@ def _corpus(benchmark: Benchmark) -> str:
 def show_benchmarks(benchmarks: Sequence[Benchmark], label_sets: Sequence[LabelSet]) -> None:
     """Print the benchmarks, and the labelled sets for judges; a terminal's width wraps the lines."""
     for benchmark in benchmarks:
+        questions = "number of questions unknown"
+        if benchmark.count is not None:
+            questions = pluralize(benchmark.count, "question")
         _show_entry(
             benchmark.name,
-            f"{pluralize(benchmark.count or 0, 'question')}; corpus: {_corpus(benchmark)}; task: {benchmark.task}",
+            f"{questions}; corpus: {_corpus(benchmark)}; task: {benchmark.task}",
             benchmark,
         )
     show_line("\nLabelled sets to measure judges on: rag bench judges --set NAME\n")
