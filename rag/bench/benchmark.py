@@ -147,7 +147,8 @@ class Benchmark:
     @property
     def needs_data(self) -> bool:
         """Whether anything of it lies in a data folder."""
-        are_shipped = [file.is_shipped for file in (*self.files, *self.corpora.values())]
+        are_shipped = [file.is_shipped for file in self.files]
+        are_shipped += [corpus.is_shipped for corpus in self.corpora.values()]
         return self.gold is not None or self.texts is not None or not all(are_shipped)
 
     def corpus_of(self, collection: str | None) -> str | None:

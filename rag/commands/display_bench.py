@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from rag.bench.rerun import Reproduced
 
 _ROWS = (
-    "right", "right@60", "right@120", "em", "f1", "answer_recall", "nugget_recall", "autoais", "autoais_corrected",
+    "right", "right@60", "right@120", "em", "f1", "answer_recall", "nugget_recall", "str_em", "str_hit", "qampari_prec",
+    "qampari_rec", "qampari_rec_top5", "qampari_f1", "claims_nli", "rougeLsum", "autoais", "autoais_corrected",
     "attributed_answers", "citation_recall", "citation_precision", "hagrid", "liu_recall", "liu_precision",
     "trec_recall", "trec_precision", "span_f1", "span_precision", "span_recall", "answerable_refused",
     "unanswerable_refused", "Success@1", "Success@5", "Success@20", "answer_hit@5", "answer_hit@20",
