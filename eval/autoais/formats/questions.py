@@ -49,10 +49,10 @@ def _parse(path: Path) -> Iterator[tuple[Question, str, Mapping[str, Any]]]:
     parse: Callable[[bytes, str, int], Question] | None = None
     is_json = False
     for number, line in enumerate(_lines(path), 1):
-        start = line.removeprefix(_BOM).lstrip()
-        if not start:
+        if not line.strip().strip(_BOM):
             continue
         if not is_json and parse is None:
+            start = line.removeprefix(_BOM).lstrip()
             if _JSON_LIST.match(start):
                 yield from _parse_list(path)
                 return
