@@ -99,10 +99,10 @@ class Benchmark:
     `task` is `answer` (search a corpus) or `given` (the passages come with each question). `corpora` has one entry, or
     one per collection that questions name in their field `collection`, or none if the passages are given with texts.
     `right` is the rule by which an answer counts as right (`rag.bench.outcomes.is_right`); None if the benchmark cannot
-    say. `k` is the depth for every system (None: the system's own). `texts` has the texts of given passages that the
-    files of questions name by id, for a benchmark that searches nothing. `gold` is a file of the same questions with
-    gold passages of this corpus. `other_corpora` names further corpora that may be searched instead: paths below the
-    data folder.
+    say. `k` is the depth for every system (None: the system's own). `sources` are the files of questions. `texts` has the
+    texts of given passages that they name by id, for a benchmark that searches nothing. `gold` is a file of the same
+    questions with gold passages of this corpus. `other_corpora` names further corpora that may be searched instead:
+    paths below the data folder.
     Every report of a result must state `closed_pool`.
     `home` is the folder of the TOML, `sha256` its checksum.
     """
@@ -115,7 +115,7 @@ class Benchmark:
     closed_pool: bool
     right: str | None
     k: int | None
-    question_files: tuple[QuestionFile, ...]
+    sources: tuple[QuestionFile, ...]
     texts: Corpus | None
     gold: DataFile | None
     corpora: Mapping[str, Corpus]
@@ -131,18 +131,18 @@ class Benchmark:
     @property
     def questions(self) -> QuestionFile:
         """The file of the questions, the first if there are several."""
-        return self.question_files[0]
+        return self.sources[0]
 
     @property
     def count(self) -> int | None:
         """The number of questions; None if the benchmark does not say it."""
-        counts = [file.count for file in self.question_files]
+        counts = [file.count for file in self.sources]
         return None if None in counts else sum(count or 0 for count in counts)
 
     @property
     def files(self) -> list[DataFile]:
         """All files of questions, each with the file of its judgements behind it."""
-        return [file for questions in self.question_files for file in (questions, questions.qrels) if file is not None]
+        return [file for questions in self.sources for file in (questions, questions.qrels) if file is not None]
 
     @property
     def needs_data(self) -> bool:
@@ -274,7 +274,7 @@ def _benchmark(table: Table, home: Path, digest: str) -> Benchmark:
         closed_pool="closed_pool" in table.row and table.flag("closed_pool"),
         right=table.one_of("right", RIGHT) if "right" in table.row else None,
         k=table.number("k", _MAX_HITS) if "k" in table.row else None,
-        question_files=tuple(map(_question_file, tables)),
+        sources=tuple(map(_question_file, tables)),
         texts=_corpus(table.table("texts")) if "texts" in table.row else None,
         gold=None if gold is None else _file(gold),
         corpora=corpora,

@@ -42,7 +42,7 @@ def questions_of(benchmark: Benchmark, data: Path | None, *, gold: bool = True) 
 
 def _read_files(benchmark: Benchmark, data: Path | None) -> Iterator[BenchQuestion]:
     ids: set[str] = set()
-    for file in benchmark.question_files:
+    for file in benchmark.sources:
         path = file.check(data, benchmark.home)
         if file.qrels is None:
             questions = read_bench_questions(path, file.part)
