@@ -121,6 +121,17 @@ class Benchmark:
         are_shipped = [self.questions.is_shipped, *(corpus.is_shipped for corpus in self.corpora.values())]
         return self.gold is not None or not all(are_shipped)
 
+    def data_files(self, corpus: str | Path | None = None) -> list[str]:
+        """Return the paths below the data folder of what is asked of systems, over another corpus if it is named."""
+        files = [self.questions, *([self.gold] if self.gold is not None and corpus is None else [])]
+        return [file.file for file in files if not file.is_shipped]
+
+    def corpus_files(self, corpus: str | Path | None = None) -> list[str]:
+        """Return the paths below the data folder of what is searched, over another corpus if it is named."""
+        if corpus is not None:
+            return [self.other_corpora[str(corpus)]] if str(corpus) in self.other_corpora else []
+        return [searched.path for searched in self.corpora.values() if not searched.is_shipped]
+
     def corpus_of(self, collection: str | None) -> str | None:
         """The name of the corpus that a question's collection is searched in; None if it names none of several."""
         if collection in self.corpora:
@@ -301,10 +312,10 @@ def _corpus(table: Table) -> Corpus:
 
 
 def _way_to_get(path: str) -> str:
-    from rag.bench.datasets import find_datasets_of_file
+    from rag.bench.datasets import find_datasets_of_files
 
-    names = find_datasets_of_file(path)
-    fetch = f", or fetch it: rag data fetch {names[0]} --data FOLDER --allow-network" if names else ""
+    datasets = find_datasets_of_files([path])
+    fetch = f", or fetch it: rag data fetch {datasets[0].name} --data FOLDER --allow-network" if datasets else ""
     return f"name the folder of the data{fetch}"
 
 
