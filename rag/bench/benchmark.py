@@ -121,12 +121,12 @@ class Benchmark:
         are_shipped = [self.questions.is_shipped, *(corpus.is_shipped for corpus in self.corpora.values())]
         return self.gold is not None or not all(are_shipped)
 
-    def data_files(self, corpus: str | Path | None = None) -> list[str]:
+    def question_files(self, corpus: str | Path | None = None) -> list[str]:
         """Return the paths below the data folder of what is asked of systems, over another corpus if it is named."""
         files = [self.questions, *([self.gold] if self.gold is not None and corpus is None else [])]
         return [file.file for file in files if not file.is_shipped]
 
-    def corpus_files(self, corpus: str | Path | None = None) -> list[str]:
+    def searched_files(self, corpus: str | Path | None = None) -> list[str]:
         """Return the paths below the data folder of what is searched, over another corpus if it is named."""
         if corpus is not None:
             return [self.other_corpora[str(corpus)]] if str(corpus) in self.other_corpora else []
@@ -335,7 +335,9 @@ def _check_whole(folder: str, data: Path) -> None:
 
 def _data(data: Path | None) -> Path:
     if data is None:
-        raise RagError("the benchmark needs its data: name the folder (--data)")
+        raise RagError(
+            "the benchmark needs its data: name the folder (--data), or download what is public (--download)"
+        )
     if not data.is_dir():
         raise UserError(f"{data} is not a folder; name the folder of the data")
     return data

@@ -56,8 +56,8 @@ def plan_download(
     if corpus is not None and str(corpus) not in settings.other_corpora:
         settings.other_corpus(corpus, None)  # raises if there is none
     is_built = (place / MANIFEST).exists()
-    corpus_paths = [] if is_built and corpus is None else settings.corpus_files(corpus)
-    paths = [*settings.data_files(corpus), *corpus_paths]
+    corpus_paths = [] if is_built and corpus is None else settings.searched_files(corpus)
+    paths = [*settings.question_files(corpus), *corpus_paths]
     datasets = find_datasets_of_files(paths, table)
     for path in paths:
         is_public = any(file.serves(path) for dataset in datasets for file in dataset.files)

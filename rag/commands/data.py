@@ -73,7 +73,7 @@ def confirm_download(plan: "DownloadPlan", index: Path | None = None, *, yes: bo
     if not plan.missing.files or is_offline():  # a download that is not allowed is refused later
         return
     note(describe_missing(plan.missing, plan.data))
-    for dataset in plan.datasets:
+    for dataset in (dataset for dataset in plan.datasets if dataset.missing(plan.data)):
         note(f"{dataset.name}: {dataset.licence}; {dataset.source}")
     if plan.index is not None and index is not None:
         note(describe_index(plan.index, index, plan.free))
