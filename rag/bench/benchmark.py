@@ -99,7 +99,7 @@ class Benchmark:
     `task` is `answer` (search a corpus) or `given` (the passages come with each question). `corpora` has one entry, or
     one per collection that questions name in their field `collection`, or none if the passages are given with texts.
     `right` is the rule by which an answer counts as right (`rag.bench.outcomes.is_right`); None if the benchmark cannot
-    say. `k` is the depth for every system (None: the system's own). `sources` are the files of questions. `texts` has the
+    say. `k` is the depth for every system (None: the system's own). `sources` are the files of questions, `texts` has the
     texts of given passages that they name by id, for a benchmark that searches nothing. `gold` is a file of the same
     questions with gold passages of this corpus. `other_corpora` names further corpora that may be searched instead:
     paths below the data folder.
@@ -150,6 +150,18 @@ class Benchmark:
         are_shipped = [file.is_shipped for file in self.files]
         are_shipped += [corpus.is_shipped for corpus in self.corpora.values()]
         return self.gold is not None or self.texts is not None or not all(are_shipped)
+
+    def question_files(self, corpus: str | Path | None = None) -> list[str]:
+        """Return the paths below the data folder of what is asked of systems, over another corpus if it is named."""
+        files = [*self.files, *([self.gold] if self.gold is not None and corpus is None else [])]
+        texts = [] if self.texts is None or self.texts.is_shipped else [self.texts.path]
+        return [*(file.file for file in files if not file.is_shipped), *texts]
+
+    def searched_files(self, corpus: str | Path | None = None) -> list[str]:
+        """Return the paths below the data folder of what is searched, over another corpus if it is named."""
+        if corpus is not None:
+            return [self.other_corpora[str(corpus)]] if str(corpus) in self.other_corpora else []
+        return [searched.path for searched in self.corpora.values() if not searched.is_shipped]
 
     def corpus_of(self, collection: str | None) -> str | None:
         """The name of the corpus that a question's collection is searched in; None if it names none of several."""
@@ -349,10 +361,10 @@ def _corpus(table: Table) -> Corpus:
 
 
 def _way_to_get(path: str) -> str:
-    from rag.bench.datasets import find_datasets_of_file
+    from rag.bench.datasets import find_datasets_of_files
 
-    names = find_datasets_of_file(path)
-    fetch = f", or fetch it: rag data fetch {names[0]} --data FOLDER --allow-network" if names else ""
+    datasets = find_datasets_of_files([path])
+    fetch = f", or fetch it: rag data fetch {datasets[0].name} --data FOLDER --allow-network" if datasets else ""
     return f"name the folder of the data{fetch}"
 
 
@@ -372,7 +384,9 @@ def _check_whole(folder: str, data: Path) -> None:
 
 def _data(data: Path | None) -> Path:
     if data is None:
-        raise RagError("the benchmark needs its data: name the folder (--data)")
+        raise RagError(
+            "the benchmark needs its data: name the folder (--data), or download what is public (--download)"
+        )
     if not data.is_dir():
         raise UserError(f"{data} is not a folder; name the folder of the data")
     return data

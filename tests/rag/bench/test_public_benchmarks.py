@@ -27,7 +27,7 @@ from rag.base.errors import RagError
 from rag.bench import list_datasets, open_run, read_benchmark
 from rag.bench.questions import questions_of
 from tests.conftest import Command, one_line_error
-from tests.rag.bench.test_datasets import Server
+from tests.rag.bench.data_server import DataServer
 
 PASSAGES = {
     "10#0": ("Lorne", "The Lorne is a river of Ambria. It is 214 kilometres long and ends in Lake Tessel."),
@@ -154,18 +154,18 @@ pytestmark = pytest.mark.usefixtures("undrawn")
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Server]:
+def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[DataServer]:
     """The server of the copies; the test runs in an empty folder with the table and the benchmarks of the copies."""
     monkeypatch.delenv("RAG_OFFLINE", raising=False)
     monkeypatch.chdir(tmp_path)
-    with Server() as server:
+    with DataServer() as server:
         Path("table.toml").write_text(table_of_copies(server), "utf-8")
         for name in ("open-nq", "hagrid", "nomiracl", "alce-asqa", "alce-qampari", "alce-eli5", "attributionbench"):
             Path(f"{name}.toml").write_text(benchmark_of_copies(name), "utf-8")
         yield server
 
 
-def table_of_copies(server: Server) -> str:
+def table_of_copies(server: DataServer) -> str:
     """The table that ships, of the files of which there are copies, which the server gets under their real paths."""
     text = []
     for name, row in tomllib.loads(files("rag").joinpath("data/datasets.toml").read_text("utf-8")).items():
@@ -208,7 +208,7 @@ def run(rag: Command, name: str, *options: str) -> dict[str, Any]:
     return open_run("RUN").metrics("extractive")
 
 
-def test_open_nq_over_the_wikipedia_of_dpr(server: Server, rag: Command) -> None:
+def test_open_nq_over_the_wikipedia_of_dpr(server: DataServer, rag: Command) -> None:
     assert fetch(rag, "nq-open", "dpr-wikipedia") == ["data/nq/NQ-open.dev.jsonl", "data/dpr/psgs_w100.tsv.gz"]
     result = run(rag, "open-nq", "--corpus", "dpr", "--system", "first-passage")
     assert result["metrics"]["right"]["value"] == 1
@@ -216,7 +216,7 @@ def test_open_nq_over_the_wikipedia_of_dpr(server: Server, rag: Command) -> None
     assert open_run("RUN").record["benchmark"]["closed_pool"] is None  # what was searched is not the pool
 
 
-def test_hagrid_with_its_own_answers_and_labels(server: Server, rag: Command) -> None:
+def test_hagrid_with_its_own_answers_and_labels(server: DataServer, rag: Command) -> None:
     fetch(rag, "hagrid")
     result = run(rag, "hagrid", "--predictions", "data/hagrid/dev.jsonl", "--human", "data/hagrid/dev.jsonl")
     assert result["n"] == 2
@@ -224,9 +224,10 @@ def test_hagrid_with_its_own_answers_and_labels(server: Server, rag: Command) ->
     assert released["human"]["attributable"]["value"] == 0.5
 
 
-def test_nomiracl_from_topics_judgements_and_judged_passages(server: Server, rag: Command) -> None:
-    assert len(fetch(rag, "nomiracl")) == 9
-    result = run(rag, "nomiracl", "--predictions", str(predictions(("7#0", "10#0"))))
+def test_nomiracl_from_topics_judgements_and_judged_passages(server: DataServer, rag: Command) -> None:
+    answers = predictions(("7#0", "10#0"))
+    result = run(rag, "nomiracl", "--download", "--table", "table.toml", "--predictions", str(answers))
+    assert len(server.requests) == 5  # the test set alone
     assert result["n"] == 3
     assert result["metrics"]["answerable_refused"]["n"] == 2
     assert result["metrics"]["unanswerable_refused"]["n"] == 1
@@ -262,7 +263,7 @@ def predictions(cited: tuple[str, str]) -> Path:
         ("alce-eli5", {"claims_nli": 0.33}),
     ],
 )
-def test_alce_with_its_own_measures(server: Server, rag: Command, name: str, measures: Mapping[str, float]) -> None:
+def test_alce_with_its_own_measures(server: DataServer, rag: Command, name: str, measures: Mapping[str, float]) -> None:
     assert fetch(rag, "alce") == ["data/alce/ALCE-data"]
     result = run(rag, name, "--predictions", str(alce_output(name)), "--metrics", "alce")
     (question,) = questions_of(read_benchmark(f"{name}.toml"), Path("data"))
@@ -297,15 +298,14 @@ def alce_output(name: str) -> Path:
     return path
 
 
-def test_attributionbench_measures_judges(server: Server, rag: Command) -> None:
-    assert len(fetch(rag, "attributionbench")) == 3
+def test_attributionbench_measures_judges(server: DataServer, rag: Command) -> None:
     options = ["--set", "attributionbench.toml", "--data", "data", "--judge", "lexical", "--out", "judges.json"]
-    done = rag("bench", "judges", *options)
+    done = rag("bench", "judges", *options, "--download", "--table", "table.toml")
     assert done.returncode == 0, done.stderr
     assert json.loads(Path("judges.json").read_text())["sets"]["AttributionBench/ExpertQA"]["claims"] == 3
 
 
-def test_a_killed_download_and_a_killed_run_go_on(server: Server, rag: Command) -> None:
+def test_a_killed_download_and_a_killed_run_go_on(server: DataServer, rag: Command) -> None:
     place = next(path for path in server.bodies if path.endswith("corpus.jsonl.gz"))
     server.bodies[place] = gzip.compress(gzip.decompress(server.bodies[place]) + noise())
     table = Path("table.toml")
@@ -344,7 +344,7 @@ def kill_when(path: Path, *command: str) -> None:
         process.kill()
 
 
-def test_a_file_with_another_checksum_is_refused_and_stays_under_another_name(server: Server, rag: Command) -> None:
+def test_a_file_with_another_checksum_is_refused_and_stays_under_another_name(server: DataServer, rag: Command) -> None:
     (place,) = [path for path in server.bodies if path.endswith("ALCE-data.tar")]
     right, server.bodies[place] = server.bodies[place], b"not what was announced"
     done = rag("data", "fetch", "alce", "--data", "data", "--table", "table.toml", "--allow-network")
@@ -356,7 +356,7 @@ def test_a_file_with_another_checksum_is_refused_and_stays_under_another_name(se
     assert fetch(rag, "alce") == ["data/alce/ALCE-data"]
 
 
-def test_what_does_not_fit_is_one_line(server: Server, rag: Command) -> None:
+def test_what_does_not_fit_is_one_line(server: DataServer, rag: Command) -> None:
     one_line_error(rag("bench", "run", "nomiracl", "--data", ".", "--out", "RUN"), "rag data fetch nomiracl --data")
     fetch(rag, "nomiracl", "alce")
     corpus = Path("data/nomiracl/corpus.jsonl.gz")
