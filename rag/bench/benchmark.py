@@ -52,7 +52,8 @@ class Corpus:
 
     Both lie below the data folder; a folder may ship (`is_shipped`): then it lies beside the TOML, or is the handbook
     that ships with rag (`"handbook"`). `format` is a corpus format of `rag index build` (None: detected). `index` is
-    the checksum of its passages, as the manifest of an index records it (None: an index is not checked).
+    the checksum of its passages, as the manifest of an index records it (None: an index is not checked). `ids` is a
+    list of the passages that belong to it, beside the TOML (`rag.bench.selections.read_ids`; None: all).
     """
 
     path: str
@@ -60,6 +61,7 @@ class Corpus:
     format: str | None = None
     is_shipped: bool = False
     index: str | None = None
+    ids: DataFile | None = None
 
     @property
     def is_handbook(self) -> bool:
@@ -87,8 +89,8 @@ class Benchmark:
     `right` is the rule by which an answer counts as right (`rag.bench.outcomes.is_right`); None if the benchmark cannot
     say. `k` is the depth for every system (None: the system's own). `count` is the number of questions (None: it is not
     checked), `part` the value of their field `part` (None: all). `gold` is a file of the same questions with gold
-    passages of this corpus. `other_corpora` names further corpora that may be searched instead: paths below the data
-    folder.
+    passages of this corpus, or TREC qrels. `question_ids` is a list of those that count, beside the TOML (None: all).
+    `other_corpora` names further corpora that may be searched instead: paths below the data folder.
     Every report of a result must state `closed_pool`.
     `home` is the folder of the TOML, `sha256` its checksum.
     """
@@ -104,6 +106,7 @@ class Benchmark:
     count: int | None
     questions: DataFile
     part: str | None
+    question_ids: DataFile | None
     gold: DataFile | None
     corpora: Mapping[str, Corpus]
     other_corpora: Mapping[str, str]
@@ -120,6 +123,11 @@ class Benchmark:
         """Whether anything of it lies in a data folder."""
         are_shipped = [self.questions.is_shipped, *(corpus.is_shipped for corpus in self.corpora.values())]
         return self.gold is not None or not all(are_shipped)
+
+    @property
+    def ids(self) -> DataFile | None:
+        """The list of the passages of its only corpus, which other corpora may have too."""
+        return self.corpora[""].ids if "" in self.corpora else None
 
     def corpus_of(self, collection: str | None) -> str | None:
         """The name of the corpus that a question's collection is searched in; None if it names none of several."""
@@ -227,7 +235,7 @@ def _benchmark(table: Table, home: Path, digest: str) -> Benchmark:
     if not _NAME.fullmatch(name):
         raise table.error("name", "letters, digits, dots, dashes and underscores", name)
     questions = table.table("questions")
-    questions.only("file", "sha256", "shipped", "part", "count")
+    questions.only("file", "sha256", "shipped", "part", "count", "ids")
     count = questions.number("count", 10**9) if "count" in questions.row else None
     gold = table.table("gold") if "gold" in table.row else None
     if gold is not None:
@@ -244,6 +252,7 @@ def _benchmark(table: Table, home: Path, digest: str) -> Benchmark:
         count=count,
         questions=_file(questions),
         part=questions.line("part") if "part" in questions.row else None,
+        question_ids=_ids(questions),
         gold=None if gold is None else _file(gold),
         corpora=dict(_corpora(table)),
         other_corpora=_other_corpora(table),
@@ -256,6 +265,15 @@ def _file(table: Table) -> DataFile:
     is_shipped = "shipped" in table.row and table.flag("shipped")
     has_checksum = not is_shipped and table.row.get("sha256", "unknown") != "unknown"
     return DataFile(table.path("file"), table.checksum() if has_checksum else None, is_shipped)
+
+
+def _ids(table: Table) -> DataFile | None:
+    """The list of ids of a table, which lies beside the TOML."""
+    if "ids" not in table.row:
+        return None
+    ids = table.table("ids")
+    ids.only("file", "sha256")
+    return DataFile(ids.path("file"), ids.checksum() if "sha256" in ids.row else None, is_shipped=True)
 
 
 def _corpora(table: Table) -> Iterable[tuple[str, Corpus]]:
@@ -287,17 +305,17 @@ def _names(corpora: Table) -> Iterator[str]:
 
 
 def _corpus(table: Table) -> Corpus:
-    table.only("file", "folder", "sha256", "format", "shipped", "index")
-    form = table.line("format") if "format" in table.row else None
+    table.only("file", "folder", "sha256", "format", "shipped", "index", "ids")
+    form, ids = table.line("format") if "format" in table.row else None, _ids(table)
     if "shipped" in table.row and table.flag("shipped"):
-        return Corpus(table.path("folder"), format=form, is_shipped=True)
+        return Corpus(table.path("folder"), format=form, is_shipped=True, ids=ids)
     if ("file" in table.row) == ("folder" in table.row):
         raise RagError(f"{table.source}: a corpus should have either a file or a folder")
     if "folder" in table.row:
-        return Corpus(table.path("folder"), format=form)
+        return Corpus(table.path("folder"), format=form, ids=ids)
     index = table.line("index") if "index" in table.row else None
     has_checksum = table.row.get("sha256", "unknown") != "unknown"
-    return Corpus(table.path("file"), table.checksum() if has_checksum else None, form, index=index)
+    return Corpus(table.path("file"), table.checksum() if has_checksum else None, form, index=index, ids=ids)
 
 
 def _way_to_get(path: str) -> str:

@@ -1,29 +1,43 @@
 """The questions of a benchmark, with their gold passages."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from autoais.formats.questions import read_questions
+from autoais.metrics.runs import holds_questions, read_qrels
 from rag.base.errors import RagError
 from rag.base.types import Question
 from rag.bench.benchmark import Benchmark
 from rag.bench.question_files import BenchQuestion, read_bench_questions
+from rag.bench.selections import read_ids
 
 
-def questions_of(benchmark: Benchmark, data: Path | None, *, gold: bool = True) -> list[BenchQuestion]:
+def questions_of(
+    benchmark: Benchmark, data: Path | None, *, gold: bool = True, within_list: bool = True
+) -> list[BenchQuestion]:
     """Return all questions of a benchmark, with the gold passages of its corpus unless `gold` is false.
 
-    A question that no passage answers has no gold passages, whatever the data says (CLAPnq's have the passages that
-    people looked at), so that retrieval is measured over the others. Raises `RagError` if the data is missing or
-    another version, and if a question fits no corpus.
+    With `within_list`, gold passages that the list of the corpus lacks do not count, if it has one. A question that no
+    passage answers has no gold passages, whatever the data says (CLAPnq's have the passages that people looked at), so
+    that retrieval is measured over the others. Raises `RagError` if the data is missing or another version, and if a
+    question fits no corpus.
     """
     questions = read_bench_questions(benchmark.questions.check(data, benchmark.home), benchmark.part)
+    if benchmark.question_ids is not None:
+        ids = read_ids(benchmark.question_ids.check(data, benchmark.home))
+        questions = [question for question in questions if question.question.id in ids]
     if benchmark.count is not None and len(questions) != benchmark.count:
         raise RagError(f"{benchmark.id}: {len(questions):,} questions, expected {benchmark.count:,}; is `count` right?")
     if gold and benchmark.gold is not None:
-        gold_questions = {q.text: q for q in read_questions(benchmark.gold.check(data, benchmark.home))}
-        questions = [_with_gold(question, gold_questions.get(question.question.text)) for question in questions]
+        find_gold = _read_gold(benchmark.gold.check(data, benchmark.home))
+        questions = [_with_gold(question, find_gold(question.question)) for question in questions]
+    if within_list and benchmark.ids is not None:
+        listed = read_ids(benchmark.ids.check(data, benchmark.home))
+        questions = [
+            _with_gold(question, tuple(key for key in question.question.gold if key in listed))
+            for question in questions
+        ]
     questions = [
         question if gold and question.answerable else replace(question, question=replace(question.question, gold=()))
         for question in questions
@@ -45,9 +59,17 @@ def without_gold(questions: Iterable[tuple[bool, Sequence[str]]]) -> int:
     return flags.count(False) if any(flags) else 0
 
 
-def _with_gold(question: BenchQuestion, gold_question: Question | None) -> BenchQuestion:
-    return (
-        question
-        if gold_question is None
-        else replace(question, question=replace(question.question, gold=gold_question.gold))
-    )
+def _read_gold(path: Path) -> Callable[[Question], tuple[str, ...] | None]:
+    """What finds the gold passages of a question: in a file of questions by its text, in qrels by its id."""
+    if holds_questions(path):
+        by_text = {question.text: question.gold for question in read_questions(path)}
+        return lambda question: by_text.get(question.text)
+    by_id = {
+        topic: tuple(key for key, relevance in relevances.items() if relevance > 0)
+        for topic, relevances in read_qrels(path).items()
+    }
+    return lambda question: by_id.get(question.id)
+
+
+def _with_gold(question: BenchQuestion, gold: tuple[str, ...] | None) -> BenchQuestion:
+    return question if gold is None else replace(question, question=replace(question.question, gold=gold))
