@@ -64,7 +64,7 @@ class Selection:
     def record(self) -> dict[str, Any]:
         """Return what tells a selection from others: its size, and the checksum of its ids."""
         text = "".join(f"{key}\t{digits}\n" for key, digits in sorted(self.ids.items()))
-        return {"sample": self.size, "ids": sha256(text.encode("utf-8", "surrogatepass")).hexdigest()}
+        return {"sample": self.size, "ids": _digest(text).hex()}
 
 
 def parse_count(text: str) -> int:
@@ -129,34 +129,34 @@ def write_selection(
     """
     total_bytes = sum(path.stat().st_size for path in files)
     target.parent.mkdir(parents=True, exist_ok=True)
-    draw, ids = _Draw(target.parent, selection.size), selection.ids
-    absent, changed = set(ids), list[str]()
+    ids, absent, changed = selection.ids, set(selection.ids), list[str]()
     total = done_bytes = 0
-    for path in files:
+    with _Draw(target.parent, selection.size) as draw:
+        for path in files:
 
-        def show(position: int, before: int = done_bytes) -> None:
-            progress("selecting passages", before + position, total_bytes)
+            def show(position: int, before: int = done_bytes) -> None:
+                progress("selecting passages", before + position, total_bytes)
 
-        for _, passage in read_passages(path, format, show):
-            if isinstance(passage, FormatError):
-                raise passage
-            total += 1
-            digits = ids.get(passage.id)
-            if digits is not None:
-                absent.discard(passage.id)
-                text = sha256(passage.text.encode("utf-8", "surrogatepass")).hexdigest()
-                if not text.startswith(digits):
-                    changed.append(passage.id)
-            elif selection.size is None:
-                continue
-            draw.add(_key(passage.id, is_listed=digits is not None), passage)
-        done_bytes += path.stat().st_size
-    if not draw.count:
-        raise RagError(f"{files[0]}: holds none of the {len(ids):,} passages that are listed; is it the right corpus?")
-    write_atomic(target, draw.lines())
+            for _, passage in read_passages(path, format, show):
+                if isinstance(passage, FormatError):
+                    raise passage
+                total += 1
+                is_listed = passage.id in ids
+                if is_listed:
+                    absent.discard(passage.id)
+                    if not _digest(passage.text).hex().startswith(ids[passage.id]):
+                        changed.append(passage.id)
+                if is_listed or selection.size is not None:
+                    draw.add(_key(passage.id, is_listed=is_listed), passage)
+            done_bytes += path.stat().st_size
+        if not draw.count:
+            content = f"none of the {len(ids):,} passages that are listed" if total else "no passages"
+            raise RagError(f"{files[0]}: holds {content}; is it the right corpus?")
+        write_atomic(target, draw.lines())
+        count = draw.count
     examples = {"missing": sorted(absent)[:1], "changed": sorted(changed)[:1]}
     return {
-        "passages": draw.count,
+        "passages": count,
         "of": total,
         "listed": len(ids),
         "missing": len(absent),
@@ -168,7 +168,7 @@ def write_selection(
 def check_list(record: Mapping[str, Any], source: Path) -> None:
     """Raise `RagError` if so many passages of a list are missing, or have another text, that it is another corpus."""
     if record["missing"] + record["changed"] > _MAX_DEVIATION * record["listed"]:
-        raise RagError(f"{source}: another corpus than the list of ids is of: {describe_deviations(record)}")
+        raise RagError(f"{source} is not the corpus of the list of ids: {describe_deviations(record)}")
 
 
 def describe_deviations(record: Mapping[str, Any]) -> str:
@@ -194,20 +194,33 @@ def describe_sample(record: Mapping[str, Any] | None) -> str:
     return "" if not record else f"sample of {record['passages']:,} of {record['of']:,} passages"
 
 
+def _digest(text: str) -> bytes:
+    return sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
 def _key(identifier: str, *, is_listed: bool) -> int:
     """The place of a passage in the order of a selection: those that are listed first, then by the hash of the id."""
-    number = int.from_bytes(sha256(identifier.encode("utf-8", "surrogatepass")).digest()[:8]) >> 1
+    number = int.from_bytes(_digest(identifier)[:8]) >> 1
     return number if is_listed else number | _OTHERS
 
 
 class _Draw:
-    """The passages with the smallest keys, `size` of them (None: all), in a file without a name in a folder."""
+    """The passages with the smallest keys, `size` of them (None: all), in a file without a name in a folder.
+
+    A context that closes the file.
+    """
 
     def __init__(self, folder: Path, size: int | None) -> None:
         self._folder, self._size = folder, size
-        self._file = TemporaryFile(dir=folder)  # noqa: SIM115  (closed with the object)
+        self._file = TemporaryFile(dir=folder)  # noqa: SIM115
         self._keys, self._starts, self._end = array("Q"), array("Q"), 0
         self._limit = 1 << 64  # keys from here on are not drawn
+
+    def __enter__(self) -> "_Draw":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
 
     @property
     def count(self) -> int:

@@ -44,7 +44,8 @@ def write(folder: Path, text: str = TOML.format(sha256=ZEROS)) -> Path:
 def test_the_benchmarks_that_ship_are_listed(rag: Command) -> None:
     listed = {one.name: one for one in list_benchmarks()}
     assert listed.keys() == {
-        "acl-verbatim", "clapnq-pool", "everyday", "everyday-dev", "hagrid", "handbook", "miracl-pool", "nomiracl",
+        "acl-verbatim", "clapnq-pool", "everyday", "everyday-dev", "hagrid", "handbook", "miracl-pool",
+        "miracl-public", "nomiracl",
         "open-nq", "open-nq-pool", "own-documents", "own-documents-fresh", "own-documents-fresh-2",
         "own-documents-kept", "real-folders", "real-folders-kept",
     }  # fmt: skip
