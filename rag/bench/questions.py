@@ -26,6 +26,11 @@ def questions_of(
     questions = read_bench_questions(benchmark.questions.check(data, benchmark.home), benchmark.part)
     if benchmark.question_ids is not None:
         ids = read_ids(benchmark.question_ids.check(data, benchmark.home))
+        if missing := sorted(ids.keys() - {question.question.id for question in questions}):
+            raise RagError(
+                f"{benchmark.questions.file}: lacks {len(missing):,} of the {len(ids):,} questions that are listed, "
+                f"such as {missing[0]!r}"
+            )
         questions = [question for question in questions if question.question.id in ids]
     if benchmark.count is not None and len(questions) != benchmark.count:
         raise RagError(f"{benchmark.id}: {len(questions):,} questions, expected {benchmark.count:,}; is `count` right?")

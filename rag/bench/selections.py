@@ -124,8 +124,8 @@ def write_selection(
 
     `passages` are in the file, `of` in the corpus; `listed` ids were asked for, of which `missing` are not in the
     corpus and `changed` have another text than the list says; `examples` has a first id of each. The corpus is read
-    once. In memory are the ids, and up to 32 bytes a passage of the sample; a file without a name beside the target
-    takes twice the room of the sample. Raises `FormatError` for a broken line.
+    once. In memory are the ids, and about 100 bytes a passage of the sample; files without a name beside the target
+    take up to three times the room of the sample. Raises `FormatError` for a broken line.
     """
     total_bytes = sum(path.stat().st_size for path in files)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -150,7 +150,7 @@ def write_selection(
                     draw.add(_key(passage.id, is_listed=is_listed), passage)
             done_bytes += path.stat().st_size
         if not draw.count:
-            content = f"none of the {len(ids):,} passages that are listed" if total else "no passages"
+            content = f"none of the {len(ids):,} listed passages" if total else "no passages"
             raise RagError(f"{files[0]}: holds {content}; is it the right corpus?")
         write_atomic(target, draw.lines())
         count = draw.count
@@ -173,13 +173,13 @@ def check_list(record: Mapping[str, Any], source: Path) -> None:
 
 def describe_deviations(record: Mapping[str, Any]) -> str:
     """Return how many passages of a list are missing or have another text, on one line; empty if none."""
-    meanings = {"missing": "are not in the corpus", "changed": "have another text there"}
+    meanings = {"missing": "not in the corpus", "changed": "with another text there"}
     parts = [
         f"{record[name]:,} {meaning} (such as {record['examples'].get(name, '')!r:.80})"
         for name, meaning in meanings.items()
         if record[name]
     ]
-    return f"of {record['listed']:,} passages that are listed, {' and '.join(parts)}" if parts else ""
+    return f"of {record['listed']:,} listed passages, {' and '.join(parts)}" if parts else ""
 
 
 def sample_of(run_record: Mapping[str, Any]) -> dict[str, int] | None:

@@ -118,7 +118,7 @@ def sample(source: Path, size: int) -> Path:
 
 def test_a_corpus_without_any_listed_passage_is_another_one(tmp_path: Path) -> None:
     source = write_corpus(tmp_path / "rivers.jsonl", RIVERS)
-    with pytest.raises(RagError, match="holds none of the 1 passages that are listed"):
+    with pytest.raises(RagError, match="holds none of the 1 listed passages"):
         write_selection([source], "miracl", Selection({"x": ""}), tmp_path / "out.jsonl")
     source.write_text(source.read_text() + "{broken\n")
     with pytest.raises(FormatError, match=r"rivers\.jsonl:401"):
@@ -208,14 +208,11 @@ def test_passages_that_are_missing_or_differ_are_counted_and_too_many_are_an_err
     arguments = ("--data", data, "--system", "first-passage", "--judge", "lexical")
     done = rag("bench", "run", benchmark, "--out", tmp_path / "A", *arguments)
     assert done.returncode == 0, done.stderr
-    said = (
-        "of 100 passages that are listed, 1 are not in the corpus (such as 'r#21') and "
-        "1 have another text there (such as 'r#20')"
-    )
+    said = "of 100 listed passages, 1 not in the corpus (such as 'r#21') and 1 with another text there (such as 'r#20')"
     assert said in done.stderr
     write_corpus(data / "rivers.jsonl", rows[:60])
     done = rag("bench", "run", benchmark, "--out", tmp_path / "B", *arguments)
-    one_line_error(done, "rivers.jsonl is not the corpus of the list of ids: of 100 passages that are listed, 40")
+    one_line_error(done, "rivers.jsonl is not the corpus of the list of ids: of 100 listed passages, 40 not in")
     assert not (tmp_path / "B/index/ids.jsonl").exists()
 
 
@@ -231,6 +228,12 @@ def test_another_list_than_the_checksum_says_is_refused(tmp_path: Path) -> None:
     benchmark.write_text(benchmark.read_text().replace('file = "ids.tsv"', 'file = "../ids.tsv"'))
     with pytest.raises(RagError, match="'file' should be a relative path that stays in its folder"):
         run_benchmark(benchmark, tmp_path / "A", data, **QUICK)
+
+
+def test_questions_that_are_listed_and_missing_are_an_error(rivers: Path) -> None:
+    (rivers.parent / "questions.txt").write_text("7\n8\n77\n")
+    with pytest.raises(RagError, match=r"topics\.tsv: lacks 1 of the 3 questions that are listed, such as '77'"):
+        run_sample(rivers)
 
 
 # --- a sample -----------------------------------------------------------------------------------------------------
