@@ -26,8 +26,9 @@ QuestionWithHits = tuple[BenchQuestion, Mapping[str, Any] | None]
 class OpenAnswering:
     """What opens a system: `first` is a question of the run, `hits_source` the retriever, name and file of its hits.
 
-    In a worker, `corpus_paths` are those of the corpora (`Corpora.corpus_paths`), `checksums` those of their indexes,
-    and `expected` the name of the system, where the run was started.
+    In a worker, `corpus_paths` are those of the corpora (`Corpora.corpus_paths`), `sample` is the size of the sample
+    that is searched, `checksums` are those of the indexes, and `expected` is the name of the system, where the run was
+    started.
     """
 
     benchmark: Benchmark
@@ -35,6 +36,7 @@ class OpenAnswering:
     spec: SystemSpec
     hits_source: tuple[str, str, Path] | None = None
     corpus_paths: tuple[Path | None, Path, Path | None] = (None, Path(), None)
+    sample: int | None = None
     checksums: Mapping[str, str] = field(default_factory=dict)
     expected: str = ""
 
@@ -45,7 +47,7 @@ class OpenAnswering:
     def __call__(self) -> "Answering":
         """Open the system in a worker; raises `RagError` for another index, model, or version of them."""
         data, indexes, corpus = self.corpus_paths
-        corpora = Corpora(self.benchmark, data, indexes, corpus, build=False)
+        corpora = Corpora(self.benchmark, data, indexes, corpus, build=False, sample=self.sample)
         for name, checksum in self.checksums.items():
             check_index(corpora.open(name), checksum)
         answering = Answering(self, corpora)

@@ -50,12 +50,13 @@ class DataFile:
 class QuestionFile(DataFile):
     """A file of questions: `part` is the value of their field `part` (None: all), `count` how many there are.
 
-    `qrels` says which passages come with each question and which of them answer it; `passages` is how many of the
+    `ids` is a list of those that count, beside the TOML (None: all). `qrels` says which passages come with each question and which of them answer it; `passages` is how many of the
     passages of a question are given, from the first of the file. Each is None if the benchmark does not say it.
     """
 
     qrels: DataFile | None = None
     part: str | None = None
+    ids: DataFile | None = None
     passages: int | None = None
     count: int | None = None
 
@@ -66,7 +67,8 @@ class Corpus:
 
     Both lie below the data folder; a folder may ship (`is_shipped`): then it lies beside the TOML, or is the handbook
     that ships with rag (`"handbook"`). `format` is a corpus format of `rag index build` (None: detected). `index` is
-    the checksum of its passages, as the manifest of an index records it (None: an index is not checked).
+    the checksum of its passages, as the manifest of an index records it (None: an index is not checked). `ids` is a
+    list of the passages that belong to it, beside the TOML (`rag.bench.selections.read_ids`; None: all).
     """
 
     path: str
@@ -74,6 +76,7 @@ class Corpus:
     format: str | None = None
     is_shipped: bool = False
     index: str | None = None
+    ids: DataFile | None = None
 
     @property
     def is_handbook(self) -> bool:
@@ -101,8 +104,8 @@ class Benchmark:
     `right` is the rule by which an answer counts as right (`rag.bench.outcomes.is_right`); None if the benchmark cannot
     say. `k` is the depth for every system (None: the system's own). `sources` are the files of questions, `texts` has the
     texts of given passages that they name by id, for a benchmark that searches nothing. `gold` is a file of the same
-    questions with gold passages of this corpus. `other_corpora` names further corpora that may be searched instead:
-    paths below the data folder.
+    questions with gold passages of this corpus, or TREC qrels. `other_corpora` names further corpora that may be
+    searched instead: paths below the data folder.
     Every report of a result must state `closed_pool`.
     `home` is the folder of the TOML, `sha256` its checksum.
     """
@@ -162,6 +165,11 @@ class Benchmark:
         if corpus is not None:
             return [self.other_corpora[str(corpus)]] if str(corpus) in self.other_corpora else []
         return [searched.path for searched in self.corpora.values() if not searched.is_shipped]
+
+    @property
+    def ids(self) -> DataFile | None:
+        """The list of the passages of its only corpus, which other corpora may have too."""
+        return self.corpora[""].ids if "" in self.corpora else None
 
     def corpus_of(self, collection: str | None) -> str | None:
         """The name of the corpus that a question's collection is searched in; None if it names none of several."""
@@ -302,8 +310,17 @@ def _file(table: Table) -> DataFile:
     return DataFile(table.path("file"), table.checksum() if has_checksum else None, is_shipped)
 
 
+def _ids(table: Table) -> DataFile | None:
+    """The list of ids of a table, which lies beside the TOML."""
+    if "ids" not in table.row:
+        return None
+    ids = table.table("ids")
+    ids.only("file", "sha256")
+    return DataFile(ids.path("file"), ids.checksum() if "sha256" in ids.row else None, is_shipped=True)
+
+
 def _question_file(table: Table) -> QuestionFile:
-    table.only("file", "sha256", "shipped", "qrels", "part", "passages", "count")
+    table.only("file", "sha256", "shipped", "qrels", "part", "ids", "passages", "count")
     file, qrels = _file(table), table.table("qrels") if "qrels" in table.row else None
     if qrels is not None:
         qrels.only("file", "sha256", "shipped")
@@ -313,6 +330,7 @@ def _question_file(table: Table) -> QuestionFile:
         file.is_shipped,
         None if qrels is None else _file(qrels),
         table.line("part") if "part" in table.row else None,
+        _ids(table),
         table.number("passages", _MAX_HITS) if "passages" in table.row else None,
         table.number("count", 10**9) if "count" in table.row else None,
     )
@@ -347,17 +365,17 @@ def _names(corpora: Table) -> Iterator[str]:
 
 
 def _corpus(table: Table) -> Corpus:
-    table.only("file", "folder", "sha256", "format", "shipped", "index")
-    form = table.line("format") if "format" in table.row else None
+    table.only("file", "folder", "sha256", "format", "shipped", "index", "ids")
+    form, ids = table.line("format") if "format" in table.row else None, _ids(table)
     if "shipped" in table.row and table.flag("shipped"):
-        return Corpus(table.path("folder"), format=form, is_shipped=True)
+        return Corpus(table.path("folder"), format=form, is_shipped=True, ids=ids)
     if ("file" in table.row) == ("folder" in table.row):
         raise RagError(f"{table.source}: a corpus should have either a file or a folder")
     if "folder" in table.row:
-        return Corpus(table.path("folder"), format=form)
+        return Corpus(table.path("folder"), format=form, ids=ids)
     index = table.line("index") if "index" in table.row else None
     has_checksum = table.row.get("sha256", "unknown") != "unknown"
-    return Corpus(table.path("file"), table.checksum() if has_checksum else None, form, index=index)
+    return Corpus(table.path("file"), table.checksum() if has_checksum else None, form, index=index, ids=ids)
 
 
 def _way_to_get(path: str) -> str:

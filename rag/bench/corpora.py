@@ -1,18 +1,21 @@
 """The indexes of a benchmark's corpora, opened when they are needed and built where they are missing."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from autoais.base.io.notes import Notes
 from autoais.base.io.provenance import sha256_file
-from autoais.base.progress import Progress
+from autoais.base.progress import Progress, no_progress
 from autoais.formats.corpora import find_passages, read_passages
 from rag.api import add_retriever, build_index
 from rag.base.errors import FormatError, RagError
 from rag.base.types import Passage
 from rag.bench.benchmark import Benchmark, Corpus
+from rag.bench.output_folder import read_record, write_record
 from rag.bench.predictions import by_text
+from rag.bench.selections import FORMAT, RECORD, Selection, check_list, read_ids, write_selection
 from rag.bench.tables import inside
 from rag.index.index import Index
 from rag.index.manifest import MANIFEST
@@ -42,6 +45,10 @@ class Corpora:
 
     `folder` is the index, or the folder of the indexes if the benchmark has several corpora; what is missing is built
     there, or refused without `build`. `corpus` replaces the benchmark's only corpus.
+
+    Of a corpus with a list of ids (`Corpus.ids`), only those passages are searched. With `sample`, that many of the
+    only corpus are: those listed, the passages `gold`, and others by the hash of their id. Such a selection has a file,
+    its record and its index in `folder`.
     """
 
     def __init__(
@@ -53,12 +60,36 @@ class Corpora:
         progress: Progress | None = None,
         *,
         build: bool = True,
+        sample: int | None = None,
+        gold: Collection[str] = (),
     ) -> None:
         if corpus is not None and list(benchmark.corpora) != [""]:
             raise RagError(f"{benchmark.id} has several corpora; only a benchmark with one takes another")
         self._benchmark, self._data, self._folder, self._corpus = benchmark, data, folder, corpus
         self._progress, self._build = progress, build
         self._open: dict[str, Index] = {}
+        self._selection_records: dict[str, dict[str, Any]] = {}
+        self.sample = sample
+        if sample is not None:
+            self._check_sampling()
+        names = [name for name in benchmark.corpora if self._is_selected(name)] if build else []
+        self._selections = {name: self._select(name, gold) for name in names}
+
+    def _check_sampling(self) -> None:
+        """Raise `RagError` for a benchmark of whose corpus no sample can be taken."""
+        if list(self._benchmark.corpora) != [""] or self._benchmark.task == "given":
+            raise RagError(f"{self._benchmark.id} has no corpus of its own to sample, or several; leave out the sample")
+        if self._corpus is None and self._benchmark.corpora[""].is_shipped:
+            raise RagError(f"{self._benchmark.id} has a corpus that ships, and is small; leave out the sample")
+
+    def _is_selected(self, name: str) -> bool:
+        """Whether only a part of a corpus is searched, chosen by ids."""
+        return self.sample is not None or self._benchmark.corpora[name].ids is not None
+
+    def _select(self, name: str, gold: Collection[str]) -> Selection:
+        listed = self._benchmark.corpora[name].ids
+        ids = {} if listed is None else read_ids(listed.check(self._data, self._benchmark.home))
+        return Selection(dict.fromkeys(gold, "") | ids if self.sample else ids, self.sample)
 
     @property
     def corpus_paths(self) -> tuple[Path | None, Path, Path | None]:
@@ -96,9 +127,14 @@ class Corpora:
         if corpus.is_handbook and self._corpus is None:
             return open_index(None)
         index_path = self._place(name)
+        if name in self._selections:
+            self._write_selection(name)
         if not self._is_built(name):
             if not self._build:
                 raise RagError(f"{index_path} is missing; copy the index of the machine where the run was started")
+            if name in self._selections:
+                file = index_path.with_suffix(".jsonl")
+                return build_index(file, index_path, format=FORMAT, replace=True, progress=self._progress)
             source = self._corpus or corpus.check(self._data, self._benchmark.home)
             form = None if self._corpus else corpus.format
             sources = corpus_files(source.resolve())
@@ -108,7 +144,8 @@ class Corpora:
             )
         index = open_index(index_path)
         holds, expected_checksum = index.manifest.get("checksum"), corpus.index
-        if self._corpus is None and expected_checksum is not None and holds is not None and holds != expected_checksum:
+        is_checked = self._corpus is None and expected_checksum is not None and not self._is_selected(name)
+        if is_checked and holds is not None and holds != expected_checksum:
             raise RagError(
                 f"{index_path}: an index of other passages than {corpus.path} of {self._benchmark.id} "
                 f"({index.manifest['passages']:,}); name another index, or its corpus (--corpus)"
@@ -120,16 +157,52 @@ class Corpora:
             add_retriever(index_path, retriever, progress=self._progress)
         return open_index(index_path) if missing else index
 
+    def _write_selection(self, name: str) -> None:
+        """Write the file of a selection, and the record that completes it, unless they or its index are there."""
+        index_path, corpus = self._place(name), self._benchmark.corpora[name]
+        file, record_path = index_path.with_suffix(".jsonl"), index_path.with_suffix(".json")
+        if (index_path.parent / MANIFEST).exists():
+            raise RagError(f"{index_path.parent} is an index; name another folder for that of a part of the corpus")
+        facts = self.source_record()[name]
+        if record_path.exists():
+            record = read_record(record_path, RECORD, "remove it, and its passages are selected again")
+            if record["source"] != facts:
+                raise RagError(
+                    f"{index_path} is of another corpus, other gold passages or another list; name another index"
+                )
+            self._selection_records[name] = record["selection"]
+            if file.exists() or self._is_built(name):
+                return
+        source = self._corpus or corpus.check(self._data, self._benchmark.home)
+        files = corpus_files(source.resolve())
+        if any(path.is_dir() for path in files):
+            raise RagError(f"{source} holds documents; only files of passages have ids to select by")
+        form = None if self._corpus else corpus.format
+        selection = write_selection(files, form, self._selections[name], file, self._progress or no_progress)
+        if corpus.ids is not None:
+            try:
+                check_list(selection, source)
+            except RagError:
+                file.unlink()
+                raise
+        write_record(record_path, {"source": facts, "selection": selection})
+        self._selection_records[name] = selection
+
     def _place(self, name: str) -> Path:
-        return self._folder / f"{name}.index" if name else self._folder
+        folder = self._folder / f"{name}.index" if name else self._folder
+        if not self._is_selected(name):
+            return folder
+        return folder / ("ids.index" if self.sample is None else f"sample-{self.sample}.index")
 
     def _is_built(self, name: str) -> bool:
         index_path = self._place(name)
         return name in self._open or (index_path / MANIFEST).exists() or any(index_path.glob("segments_*"))
 
     def _source(self) -> Path | None:
-        """The file or folder of the only corpus; None if there are several, if it ships, or without a data folder."""
+        """The file or folder of the only corpus that is searched whole; None if there are several, or it ships."""
         corpus = self._benchmark.corpora.get("")
+        if corpus is not None and self._is_selected(""):
+            return None
         if self._corpus is not None or corpus is None or corpus.is_shipped or self._data is None:
             return self._corpus
         return inside(self._data, corpus.path)
@@ -182,11 +255,20 @@ class Corpora:
         return sorted({key for index, key in entries if index is not None and index.store.get(key) is None})
 
     def record(self) -> dict[str, Any]:
-        """Return name, checksum and BM25 settings of the open indexes, by corpus."""
-        return {name: index_record(index) for name, index in sorted(self._open.items())}
+        """Return name, checksum and BM25 settings of the open indexes, by corpus, and what is selected of it."""
+        return {
+            name: index_record(index)
+            | ({"selection": self._selection_records[name]} if name in self._selection_records else {})
+            for name, index in sorted(self._open.items())
+        }
 
     def source_record(self) -> dict[str, Any]:
-        """Return what is searched, by corpus: path below the data folder and SHA-256 of files."""
+        """Return what is searched, by corpus: path below the data folder, SHA-256 of files, and what is selected."""
+        selections = {name: selection.record() for name, selection in self._selections.items()}
+        return {name: facts | selections.get(name, {}) for name, facts in self._sources.items()}
+
+    @cached_property
+    def _sources(self) -> dict[str, dict[str, Any]]:
         if self._corpus is not None:
             digest = sha256_file(self._corpus) if self._corpus.is_file() else None
             return {"": {"path": self._corpus.name, "sha256": digest}}

@@ -329,12 +329,12 @@ def describe_inputs(
     data: Path | None,
     corpus: Mapping[str, Any],
     *,
-    other_corpus: bool,
+    closed_pool: bool | None,
 ) -> dict[str, Any]:
     """Return the facts that must match to continue a run: benchmark, data and versions.
 
-    `data` is the data folder, `corpus` says what is searched; `other_corpus` that it takes the place of the
-    benchmark's.
+    `data` is the data folder, `corpus` says what is searched, `closed_pool` whether gold passages were put into it
+    (None: it is not known).
     """
     # Where the benchmark does not say the checksum.
     digests = {
@@ -355,7 +355,7 @@ def describe_inputs(
             "sha256": benchmark.sha256,
             "description": benchmark.description,
             "licence": benchmark.licence,
-            "closed_pool": None if other_corpus else benchmark.closed_pool,
+            "closed_pool": closed_pool,
             "task": benchmark.task,
             "right": benchmark.right,
             "k": benchmark.k,

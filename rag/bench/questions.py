@@ -1,30 +1,41 @@
 """The questions of a benchmark, with their gold passages."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from autoais.base.io.notes import Notes
 from autoais.formats.corpora import find_passages
 from autoais.formats.questions import read_questions
+from autoais.metrics.runs import holds_questions, read_qrels
 from rag.base.errors import RagError
 from rag.base.types import Question
-from rag.bench.benchmark import Benchmark, Corpus
+from rag.bench.benchmark import Benchmark, Corpus, QuestionFile
 from rag.bench.corpora import corpus_files
 from rag.bench.question_files import BenchQuestion, read_bench_questions, read_judged_questions
+from rag.bench.selections import read_ids
 
 
-def questions_of(benchmark: Benchmark, data: Path | None, *, gold: bool = True) -> list[BenchQuestion]:
+def questions_of(
+    benchmark: Benchmark, data: Path | None, *, gold: bool = True, within_list: bool = True
+) -> list[BenchQuestion]:
     """Return all questions of a benchmark, with the gold passages of its corpus unless `gold` is false.
 
-    A question that no passage answers has no gold passages, whatever the data says (CLAPnq's have the passages that
-    people looked at), so that retrieval is measured over the others. Raises `RagError` if the data is missing or
-    another version, and if a question fits no corpus.
+    With `within_list`, gold passages that the list of the corpus lacks do not count, if it has one. A question that no
+    passage answers has no gold passages, whatever the data says (CLAPnq's have the passages that people looked at), so
+    that retrieval is measured over the others. Raises `RagError` if the data is missing or another version, and if a
+    question fits no corpus.
     """
     questions = list(_read_files(benchmark, data))
     if gold and benchmark.gold is not None:
-        gold_questions = {q.text: q for q in read_questions(benchmark.gold.check(data, benchmark.home))}
-        questions = [_with_gold(question, gold_questions.get(question.question.text)) for question in questions]
+        find_gold = _read_gold(benchmark.gold.check(data, benchmark.home))
+        questions = [_with_gold(question, find_gold(question.question)) for question in questions]
+    if within_list and benchmark.ids is not None:
+        listed = read_ids(benchmark.ids.check(data, benchmark.home))
+        questions = [
+            _with_gold(question, tuple(key for key in question.question.gold if key in listed))
+            for question in questions
+        ]
     questions = [
         question if gold and question.answerable else replace(question, question=replace(question.question, gold=()))
         for question in questions
@@ -48,6 +59,8 @@ def _read_files(benchmark: Benchmark, data: Path | None) -> Iterator[BenchQuesti
             questions = read_bench_questions(path, file.part)
         else:
             questions = read_judged_questions(path, file.qrels.check(data, benchmark.home))
+        if file.ids is not None:
+            questions = _listed(questions, file, read_ids(file.ids.check(data, benchmark.home)))
         if file.count is not None and len(questions) != file.count:
             raise RagError(f"{benchmark.id}: {len(questions):,} questions, expected {file.count:,}; is `count` right?")
         for question in questions:
@@ -55,6 +68,15 @@ def _read_files(benchmark: Benchmark, data: Path | None) -> Iterator[BenchQuesti
                 raise RagError(f"{benchmark.id}: {path}: question {question.question.id!r} is in another file too")
             yield replace(question, passages=question.passages[: file.passages])
         ids |= {question.question.id for question in questions}
+
+
+def _listed(questions: Sequence[BenchQuestion], file: QuestionFile, ids: Collection[str]) -> list[BenchQuestion]:
+    """The questions of a file that a list names; raises `RagError` if the file lacks some of them."""
+    if missing := sorted(set(ids) - {question.question.id for question in questions}):
+        raise RagError(
+            f"{file.file}: lacks {len(missing):,} of the {len(ids):,} questions that are listed, such as {missing[0]!r}"
+        )
+    return [question for question in questions if question.question.id in ids]
 
 
 def _with_texts(
@@ -81,9 +103,17 @@ def without_gold(questions: Iterable[tuple[bool, Sequence[str]]]) -> int:
     return flags.count(False) if any(flags) else 0
 
 
-def _with_gold(question: BenchQuestion, gold_question: Question | None) -> BenchQuestion:
-    return (
-        question
-        if gold_question is None
-        else replace(question, question=replace(question.question, gold=gold_question.gold))
-    )
+def _read_gold(path: Path) -> Callable[[Question], tuple[str, ...] | None]:
+    """What finds the gold passages of a question: in a file of questions by its text, in qrels by its id."""
+    if holds_questions(path):
+        by_text = {question.text: question.gold for question in read_questions(path)}
+        return lambda question: by_text.get(question.text)
+    by_id = {
+        topic: tuple(key for key, relevance in relevances.items() if relevance > 0)
+        for topic, relevances in read_qrels(path).items()
+    }
+    return lambda question: by_id.get(question.id)
+
+
+def _with_gold(question: BenchQuestion, gold: tuple[str, ...] | None) -> BenchQuestion:
+    return question if gold is None else replace(question, question=replace(question.question, gold=gold))

@@ -18,7 +18,7 @@ from rag.bench.tables import Table, is_below, read_toml
 
 COMMANDS = (
     "autoais ais-report", "autoais compare", "autoais convert", "autoais evaluate-judge", "autoais evaluate-run",
-    "autoais score", "rag answer", "rag bench judges", "rag index build", "rag search",
+    "autoais score", "rag answer", "rag bench judges", "rag bench run", "rag index build", "rag search",
     "python -m scripts.bench.abstention measure", "python -m scripts.bench.partial",
     "python -m scripts.bench.shared_words", "python -m scripts.bench.three_way", "python -m scripts.coverage",
     "python -m scripts.retrieval",

@@ -2,7 +2,7 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from rag.bench.folder import ANSWERS, ITEMS, JUDGEMENTS, METRICS, RUN, SCORE, op
 from rag.bench.items import OUTCOMES, Item, read_items
 from rag.bench.output_folder import check_file, read_record
 from rag.bench.predictions import DID_NOT_FIT
+from rag.bench.selections import describe_sample
 
 _FILES = (ANSWERS, JUDGEMENTS, SCORE, ITEMS, METRICS)  # of a system
 _COUNT: Schema = {"type": "integer", "minimum": 0}
@@ -46,6 +47,7 @@ METRICS_SCHEMA: Schema = record(
         "money": _or_null({"total": NUMBER, "per_answer": NUMBER}),
         "predictions": _or_null(dict.fromkeys(DID_NOT_FIT, _JOIN_RECORD)),
         "closed_pool": {"type": ["boolean", "null"]},
+        "sample": record({"passages": _COUNT, "of": _COUNT}) | {"type": ["object", "null"]},
         "same_judge": _COUNT,
         "human": {"type": ["object", "null"]},
     },
@@ -179,6 +181,7 @@ class Group:
     """Systems whose numbers may share a column: the same benchmark, questions, passages and judge (with its template).
 
     `closed_pool` says whether the corpus is a pool with the gold passages in it; None if that is unknown.
+    `sample` says how many `passages` `of` the corpus were searched, if it was a sample.
     """
 
     benchmark: str
@@ -186,6 +189,7 @@ class Group:
     judge: str | None
     closed_pool: bool | None
     systems: tuple[SystemRun, ...]
+    sample: Mapping[str, int] | None = None
     suffix: str = ""
 
     @property
@@ -193,6 +197,7 @@ class Group:
         """What tells it from other groups, on one line; `of` names its first run, if all else is the same."""
         n = len(self.systems[0].items)
         pool = ", closed pool" if self.closed_pool else ""
+        pool += f", {describe_sample(self.sample)}" if self.sample else ""
         return f"{self.benchmark} {self.version}{pool}, {n:,} questions, judge {self.judge or 'none'}{self.suffix}"
 
 
@@ -231,7 +236,10 @@ def group_systems(runs: Iterable[Run], *, allow_different: bool = False) -> list
                         "them apart"
                     )
                 classes.append((key, dict(run.indexes), run, [replace(system, label=label)]))
-    groups = [(Group(key[0], key[1], key[2], key[3], tuple(systems)), run) for key, _, run, systems in classes]
+    groups = [
+        (Group(key[0], key[1], key[2], key[3], tuple(systems), systems[0].metrics.get("sample")), run)
+        for key, _, run, systems in classes
+    ]
     names = Counter(group.name for group, _ in groups)
     return [
         group if names[group.name] == 1 else replace(group, suffix=f", of {run.folder.resolve().name}")

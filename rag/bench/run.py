@@ -41,6 +41,7 @@ def run_benchmark(
     predictions: Sequence[str | Path] = (),
     index: str | Path | None = None,
     corpus: str | Path | None = None,
+    corpus_sample: int | None = None,
     judge: str | Judge | None = None,
     metrics: str | Sequence[str] | None = None,
     human: str | Path | None = None,
@@ -62,11 +63,13 @@ def run_benchmark(
     names as for `rag.open_system`, with options after commas (`reader,retriever=bm25-rerank,k=16`); `predictions` are
     files of others' answers in any format of `autoais schema`. Without either, the default system runs. `index` is the
     index of the corpus, built there if it is missing (default: in `output_folder`); `corpus` replaces the benchmark's
-    corpus: a path, or one of its `other_corpora` by name. `metrics` are citation metrics, `human` a file of labelled
-    answers of these systems, `price` (input, output) is per million tokens. `limit` draws a sample by `seed`. `stage`
-    runs one stage alone, again if it is done; later ones are then out of date and removed, and so is a report in
-    `output_folder`. `resume` continues a stopped run, which ends with the same files; what is not given is taken from
-    it. It may name other `systems` or `predictions`: answers that are there stay, and the run is of those named now.
+    corpus: a path, or one of its `other_corpora` by name. `corpus_sample` is the number of its passages that are
+    searched: the gold passages that are known, and others by a hash of their id. `metrics` are citation metrics,
+    `human` a file of labelled answers of these systems, `price` (input, output) is per million tokens. `limit` draws a
+    sample of the questions by `seed`. `stage` runs one stage alone, again if it is done; later ones are then out of
+    date and removed, and so is a report in `output_folder`. `resume` continues a stopped run, which ends with the same
+    files; what is not given is taken from it. It may name other `systems` or `predictions`: answers that are there
+    stay, and the run is of those named now.
     `concurrency` is the number of questions asked at once, or `auto`: as many as make a model server faster, and one of
     a system that asks none. The workers of `engine` answer and judge (`autoais.engines`), with the same results. Raises
     `RagError` if `output_folder` holds a run and neither is set, or another process is writing it.
@@ -83,10 +86,11 @@ def run_benchmark(
         raise UsageError("judge should be a name where there is an engine, whose workers open it")
     for system in systems:
         check_type("system", system, "a name, also with options, such as 'reader,k=16'", str)
-    if limit is not None:
-        check_type("limit", limit, "an int", Integral)
-        if limit < 1:
-            raise RagError(f"limit must be at least 1, not {limit}")
+    for parameter, number in (("limit", limit), ("corpus_sample", corpus_sample)):
+        if number is not None:
+            check_type(parameter, number, "an int", Integral)
+            if number < 1:
+                raise RagError(f"{parameter} must be at least 1, not {number}")
     benchmark_settings = benchmark if isinstance(benchmark, Benchmark) else read_benchmark(benchmark)
     specs = [_spec(system) for system in systems]
     settings = {
@@ -108,13 +112,15 @@ def run_benchmark(
             table = None if download is True else download
             plan_download(benchmark_settings, root, corpus=corpus, index=index_path, table=table).fetch(show)
         other_corpus = None if corpus is None else benchmark_settings.other_corpus(corpus, root)
-        corpora = Corpora(benchmark_settings, root, index_path, other_corpus, show)
-        questions = questions_of(benchmark_settings, root, gold=corpus is None)
+        has_gold = corpus is None or benchmark_settings.ids is not None
+        questions = questions_of(benchmark_settings, root, gold=has_gold, within_list=corpus_sample is None)
+        gold = {key for question in questions for key in question.question.gold}
+        corpora = Corpora(benchmark_settings, root, index_path, other_corpus, show, sample=corpus_sample, gold=gold)
         for path in map(Path, predictions if stage in (None, *STAGES[:2]) else ()):
             join_predictions(path, questions, (), None)  # tells a broken file before any system has answered
-        facts = describe_inputs(
-            benchmark_settings, questions, root, corpora.source_record(), other_corpus=corpus is not None
-        )
+        # A sample with gold passages is a closed pool, whatever the corpus is.
+        closed_pool = True if corpus_sample and gold else benchmark_settings.closed_pool if has_gold else None
+        facts = describe_inputs(benchmark_settings, questions, root, corpora.source_record(), closed_pool=closed_pool)
         run_folder = RunFolder(folder, settings, facts, questions, stage=stage, resume=resume)
         stages = Stages(
             run_folder, benchmark_settings, questions, corpora, opened_judge, people, concurrency, show, engine

@@ -35,6 +35,7 @@ from rag.bench.output_folder import count_examples, read_record, write_record, w
 from rag.bench.predictions import GivenPassages, join_predictions
 from rag.bench.question_files import BenchQuestion
 from rag.bench.retrieval import OF_THE_QUESTION, Given, HitRows, Search, search_file
+from rag.bench.selections import sample_of
 from rag.bench.spans import GoldSpans
 from rag.retrieval import Retriever, walk_data_configs
 
@@ -201,7 +202,8 @@ class Stages:
         corpus_names = {self._corpora.name_of(question.collection) for question in self._questions}
         names = sorted(corpus_names) if self._benchmark.corpora else []
         checksums = {corpus: self._corpora.open(corpus).manifest["checksum"] for corpus in names}
-        return replace(opening, corpus_paths=self._corpora.corpus_paths, checksums=checksums, expected=name)
+        paths, sample = self._corpora.corpus_paths, self._corpora.sample
+        return replace(opening, corpus_paths=paths, sample=sample, checksums=checksums, expected=name)
 
     # --- judge --------------------------------------------------------------------------------------------------
 
@@ -266,6 +268,7 @@ class Stages:
             "judge": score["judge"],
             "benchmark": self._benchmark.id,
             "closed_pool": self._record["benchmark"]["closed_pool"],
+            "sample": sample_of(self._record),
             "n": len(items),
             "answered": score["answered"],
             "unresolved_markers": score["unresolved_markers"],

@@ -72,6 +72,13 @@ def run(
         str | None,
         typer.Option(help="Corpus to search instead of the benchmark's: a path, or a name that the benchmark defines."),
     ] = None,
+    corpus_sample: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N",
+            help="Search N passages of the corpus, such as 500k: the known gold passages, and others by a hash.",
+        ),
+    ] = None,
     judge: Annotated[str | None, typer.Option(help="Judge, as for `autoais score` (default: minilm).")] = None,
     metrics: Annotated[
         str | None,
@@ -104,6 +111,7 @@ def run(
 
     from rag.bench.downloads import plan_download
     from rag.bench.run import run_benchmark
+    from rag.bench.selections import parse_count
     from rag.commands.display import step_progress
     from rag.commands.display_bench import show_run
 
@@ -121,6 +129,7 @@ def run(
             predictions=predictions or (),
             index=index,
             corpus=corpus,
+            corpus_sample=None if corpus_sample is None else parse_count(corpus_sample),
             judge=judge,
             metrics=metrics,
             human=human,

@@ -8,6 +8,7 @@ from autoais.base.terminal import clean, format_count, new_console, new_table, p
 from rag.base.terminal import note, pluralize
 from rag.bench.benchmark import Benchmark, LabelSet
 from rag.bench.predictions import DID_NOT_FIT
+from rag.bench.selections import describe_deviations, describe_sample, sample_of
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -107,6 +108,7 @@ def show_run(run: "BenchRun", system_metrics: Sequence[Mapping[str, Any]], *, al
     """
     record, console = run.record["benchmark"], new_console()
     pool = ", a closed pool" if record["closed_pool"] else ""
+    pool += f", a {sample}" if (sample := describe_sample(sample_of(run.record))) else ""
     title = f"{record['name']}.v{record['version']}: {pluralize(run.record['questions']['n'], 'question')}{pool}"
     console.print(clean(f"{title}, judged by {system_metrics[0]['judge']}"))
     console.print()
@@ -196,6 +198,9 @@ def _remarks(run: "BenchRun", system_metrics: Sequence[Mapping[str, Any]]) -> It
     if missing_gold := benchmark["without_gold"]:
         count = pluralize(missing_gold, "answerable question")
         yield f"{count} without a known gold passage in this corpus, counted like the others"
+    for index in run.record["indexes"].values():
+        if (selection := index.get("selection")) and (line := describe_deviations(selection)):
+            yield line
     missing_by_retriever = [
         retrieval["gold_not_in_corpus"]
         for retrieval in run.record["retrieval"].values()

@@ -15,6 +15,7 @@ from rag.bench.predictions import DID_NOT_FIT
 from rag.bench.report.figures import WAY_NAMES
 from rag.bench.report.tables import HEADLINE, MEANINGS, metric_of
 from rag.bench.results import Group
+from rag.bench.selections import describe_sample
 
 _SIGNS = dict(zip(WAY_NAMES, "✔◐▲✘○●?", strict=True))  # as in page.js
 _LIGHT = ("right_attributed", "wrong_unattributed", "refused_wrong")  # dark bars with light numbers
@@ -146,6 +147,10 @@ def _warnings(report: Mapping[str, Any]) -> list[str]:
             "The corpus is a closed pool: the gold passages were put into it, so retrieval is easier than over all."
         )
     for group in report["groups"]:
+        if sample := group["sample"]:
+            warnings.append(
+                f"The corpus is a {describe_sample(sample)}: its figures do not compare with those of the whole corpus."
+            )
         if missing_gold := group["without_gold"]:
             count = pluralize(missing_gold, "answerable question")
             warnings.append(f"{count} without a known gold passage in this corpus, counted like the others.")

@@ -34,6 +34,7 @@ def summary(
                 "version": group.version,
                 "judge": group.judge,
                 "closed_pool": group.closed_pool,
+                "sample": group.sample,
                 "n": len(group.systems[0].items),
                 "without_gold": without_gold((item.answerable, item.gold) for item in group.systems[0].items),
                 "systems": [

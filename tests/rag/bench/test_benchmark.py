@@ -45,7 +45,7 @@ def test_the_benchmarks_that_ship_are_listed(rag: Command) -> None:
     listed = {one.name: one for one in list_benchmarks()}
     assert listed.keys() == {
         "acl-verbatim", "alce-asqa", "alce-eli5", "alce-qampari", "clapnq-pool", "everyday", "everyday-dev", "hagrid",
-        "handbook", "miracl-pool", "nomiracl", "nomiracl-pool", "open-nq", "open-nq-pool", "own-documents",
+        "handbook", "miracl-pool", "miracl-public", "nomiracl", "nomiracl-pool", "open-nq", "open-nq-pool", "own-documents",
         "own-documents-fresh", "own-documents-fresh-2", "own-documents-kept", "real-folders", "real-folders-kept",
     }  # fmt: skip
     assert not any(listed[name].needs_data for name in ("everyday", "everyday-dev", "handbook"))
