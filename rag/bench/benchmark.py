@@ -102,8 +102,8 @@ class Benchmark:
     `task` is `answer` (search a corpus) or `given` (the passages come with each question). `corpora` has one entry, or
     one per collection that questions name in their field `collection`, or none if the passages are given with texts.
     `right` is the rule by which an answer counts as right (`rag.bench.outcomes.is_right`); None if the benchmark cannot
-    say. `k` is the depth for every system (None: the system's own). `sources` are the files of questions, `texts` has the
-    texts of given passages that they name by id, for a benchmark that searches nothing. `gold` is a file of the same
+    say. `k` is the depth for every system (None: the system's own). `sources` are the files of questions, `texts` has
+    the texts of given passages that they name by id, for a benchmark that searches nothing. `gold` is a file of the same
     questions with gold passages of this corpus, or TREC qrels. `other_corpora` names further corpora that may be
     searched instead: paths below the data folder.
     Every report of a result must state `closed_pool`.
@@ -156,7 +156,10 @@ class Benchmark:
 
     def question_files(self, corpus: str | Path | None = None) -> list[str]:
         """Return the paths below the data folder of what is asked of systems, over another corpus if it is named."""
-        files = [*self.files, *([self.gold] if self.gold is not None and corpus is None else [])]
+        files = [
+            *self.files,
+            *([self.gold] if self.gold is not None and (corpus is None or self.ids is not None) else []),
+        ]
         texts = [] if self.texts is None or self.texts.is_shipped else [self.texts.path]
         return [*(file.file for file in files if not file.is_shipped), *texts]
 
