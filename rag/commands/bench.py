@@ -136,15 +136,22 @@ def report(
     passages: Annotated[
         bool, typer.Option("--passages/--no-passages", help="Include the texts of passages; mind their licence.")
     ] = True,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="METRIC",
+            help="Metric to sort the leaderboard by (default: right_attributed, or autoais without a rule for right).",
+        ),
+    ] = None,
     allow_different: DifferentOption = False,
 ) -> None:
-    """Write a report of runs: report.html, report.json and figures. Nothing is run again."""
+    """Write a report of runs: report.html with their leaderboard, report.json and figures. Nothing is run again."""
     from rag.bench.report import report_table, write_report
 
     if kind != "html":
-        typer.echo(report_table(*runs, kind=kind, allow_different=allow_different), nl=False)
+        typer.echo(report_table(*runs, kind=kind, allow_different=allow_different, by=by), nl=False)
         return
-    report = write_report(*runs, output_folder=folder, passages=passages, allow_different=allow_different)
+    report = write_report(*runs, output_folder=folder, passages=passages, allow_different=allow_different, by=by)
     if passages:
         licence = ", ".join(report.licences) or "not stated by the benchmark"
         note(f"warning: the page holds passages of others (licence: {licence}); --no-passages leaves their texts out")
