@@ -126,6 +126,20 @@ def run(
         note(f"{label}: model server: {totals}")
 
 
+@bench_app.command("split")
+def split(
+    file: Annotated[
+        Path, typer.Argument(help="Answers of several systems, in any format of `autoais schema` that names them.")
+    ],
+    folder: Annotated[Path, typer.Option("--to", help="Folder for a file of each system.")],
+) -> None:
+    """Split a file of answers by system, for `rag bench run --predictions`; prints the new files."""
+    from rag.bench.predictions import split_predictions
+
+    for path in split_predictions(file, folder):
+        typer.echo(str(path))
+
+
 @bench_app.command("report")
 def report(
     runs: RunsArgument,
