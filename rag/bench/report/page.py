@@ -213,7 +213,8 @@ def _board(group: Mapping[str, Any]) -> dict[str, Any]:
     has_several = len(systems) > 1
 
     def cell(label: str, name: str) -> dict[str, str]:
-        return _row(name, [systems[label]], comparisons.get(name, {}) if has_several else {})["cells"][0]
+        (cell,) = _row(name, [systems[label]], comparisons.get(name, {}) if has_several else {})["cells"]
+        return dict(cell)
 
     names = [board["metric"], *board["beside"]]
     return {

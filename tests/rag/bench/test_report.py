@@ -197,9 +197,9 @@ def test_a_hostile_name_of_system_or_benchmark_stays_text(tmp_path: Path) -> Non
 @pytest.fixture
 def two_runs(tmp_path: Path) -> tuple[Path, Path]:
     """A run of two systems, and one of two files of answers, over the questions of `open-nq-pool`."""
-    kind = {"n": 80, "benchmark": "open-nq-pool", "hostile": False}
-    ours = make_run(tmp_path / "ours", systems=["reader", "extractive"], **kind)
-    theirs = make_run(tmp_path / "theirs", systems=["gpt", "other"], **kind)
+    make = partial(make_run, n=80, benchmark="open-nq-pool", hostile=False)
+    ours = make(tmp_path / "ours", systems=["reader", "extractive"])
+    theirs = make(tmp_path / "theirs", systems=["gpt", "other"])
     for metrics in (*ours.glob("*/metrics.json"), *theirs.glob("*/metrics.json")):
         edit(metrics, closed_pool=True)
     for metrics in theirs.glob("*/metrics.json"):

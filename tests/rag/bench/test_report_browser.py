@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -105,9 +106,9 @@ def test_no_request_leaves_the_page(browser_page: Page, address: str) -> None:
 
 
 def test_a_phone_shows_the_leaderboard_first(browser_page: Page, tmp_path: Path) -> None:
-    kind = {"n": 60, "benchmark": "open-nq-pool", "hostile": False}
-    ours = make_run(tmp_path / "ours", systems=["reader", "extractive"], **kind)
-    theirs = make_run(tmp_path / "theirs", systems=["asqa-gpt-3.5-turbo-0301-gtr-shot2-ndoc5-42"], **kind)
+    make = partial(make_run, n=60, benchmark="open-nq-pool", hostile=False)
+    ours = make(tmp_path / "ours", systems=["reader", "extractive"])
+    theirs = make(tmp_path / "theirs", systems=["asqa-gpt-3.5-turbo-0301-gtr-shot2-ndoc5-42"])
     edit(next(theirs.glob("*/metrics.json")), predictions={"missing": {"count": 0}})
     url = write_report(ours, theirs, output_folder=tmp_path / "out").page.as_uri()
     context = browser_page.context.browser.new_context(viewport={"width": 390, "height": 844})
