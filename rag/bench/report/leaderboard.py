@@ -42,7 +42,7 @@ def leaderboard(
                 "label": system["label"],
                 "kind": "system" if system["predictions"] is None else "predictions",
                 "n": metric_of(system, main).get("n") or n,
-                "undecided": _undecided(system, main),
+                "undecided": _undecided_count(system, main),
             }
             for system in ordered
         ],
@@ -57,7 +57,7 @@ def _rank(system: Mapping[str, Any], metric: str) -> tuple[bool, float, str]:
     return value is None, (value or 0.0) * (1 if metric in LESS_IS_BETTER else -1), system["label"]
 
 
-def _undecided(system: Mapping[str, Any], metric: str) -> int:
+def _undecided_count(system: Mapping[str, Any], metric: str) -> int:
     """How many questions, answers or citations are undecided in a metric."""
     if metric == "right_attributed":
         return int(system["ways"]["undecided"]["count"])

@@ -179,7 +179,7 @@ def _group(group: Mapping[str, Any], images: Sequence[Image]) -> dict[str, Any]:
         "n": f"{group['n']:,}",
         "board": _board(group),
         "published_kind": "not run here" if group["closed_pool"] is False else "another corpus",
-        "published": [_published(table) for table in group["published"]],
+        "published": [_published_view(table) for table in group["published"]],
         "systems": [
             {
                 "label": system["label"],
@@ -247,7 +247,7 @@ def _interval(metric: Mapping[str, Any]) -> dict[str, str] | None:
     return {"low": f"{low:.4g}", "width": f"{high - low:.4g}", "value": f"{100 * value:.4g}"}
 
 
-def _published(table: Mapping[str, Any]) -> dict[str, Any]:
+def _published_view(table: Mapping[str, Any]) -> dict[str, Any]:
     """A table of published figures; `heads` are its metrics, each with the one here that counts the same."""
     decimals = 1 if all(round(value, 1) == value for row in table["systems"] for value in row["values"]) else 2
     facts = [table["where"], f"corpus: {table['corpus']}", f"n: {table['n']}"]

@@ -38,13 +38,13 @@ class PublishedTable:
         return record | {"systems": [{"system": name, "values": list(values)} for name, values in self.systems]}
 
 
-def read_published(path: Path | None = None) -> tuple[PublishedTable, ...]:
+def read_published_tables(path: Path | None = None) -> tuple[PublishedTable, ...]:
     """Return the published tables that ship, or those of a file; raises `RagError` for a file that is not in order."""
-    return _shipped() if path is None else _read(read_table(path, str(path), "list of published figures")[0])
+    return _tables_that_ship() if path is None else _read(read_table(path, str(path), "list of published figures")[0])
 
 
 @cache
-def _shipped() -> tuple[PublishedTable, ...]:
+def _tables_that_ship() -> tuple[PublishedTable, ...]:
     path = files("rag").joinpath("data", "published-systems.toml")
     return _read(read_table(path, path.name, "list of published figures")[0])
 

@@ -10,7 +10,7 @@ from rag.bench.predictions import DID_NOT_FIT
 from rag.bench.questions import without_gold
 from rag.bench.report.figures import figures
 from rag.bench.report.leaderboard import leaderboard
-from rag.bench.report.published import read_published
+from rag.bench.report.published import read_published_tables
 from rag.bench.results import Group, Run
 
 VERSION = 1
@@ -50,7 +50,9 @@ def summary(
                 "without_gold": without_gold((item.answerable, item.gold) for item in group.systems[0].items),
                 "systems": systems,
                 "leaderboard": leaderboard(systems, comparison, n, by),
-                "published": [table.record() for table in read_published() if group.benchmark in table.benchmarks],
+                "published": [
+                    table.record() for table in read_published_tables() if group.benchmark in table.benchmarks
+                ],
                 "comparison": comparison,
                 "figures": [
                     {

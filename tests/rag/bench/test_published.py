@@ -1,12 +1,13 @@
-"""Published figures of other systems: a strict file, a source for each row, and never among the systems of a run."""
+"""Published figures of other systems: a strict file, a source for each row, and the handbook's copy of them."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from rag.base.errors import RagError
 from rag.bench import read_benchmark
-from rag.bench.report.published import read_published
+from rag.bench.report.published import read_published_tables
 
 TABLE = """
 [[tables]]
@@ -26,12 +27,12 @@ compares = "Exact match is our em."
 
 def read(folder: Path, text: str) -> None:
     (folder / "published.toml").write_text(text, "utf-8")
-    read_published(folder / "published.toml")
+    read_published_tables(folder / "published.toml")
 
 
 def test_a_table_is_read(tmp_path: Path) -> None:
     (tmp_path / "published.toml").write_text(TABLE, "utf-8")
-    (table,) = read_published(tmp_path / "published.toml")
+    (table,) = read_published_tables(tmp_path / "published.toml")
     assert (table.systems, table.judge) == ((("A system", (40.5, 70.0)),), None)
     assert table.record()["systems"] == [{"system": "A system", "values": [40.5, 70.0]}]
     assert "benchmarks" not in table.record()
@@ -60,7 +61,7 @@ def test_a_faulty_table_is_refused(tmp_path: Path, old: str, new: str, told: str
 
 
 def test_every_figure_that_ships_has_a_source_and_a_benchmark() -> None:
-    tables = read_published()
+    tables = read_published_tables()
     assert {"open-nq", "miracl-pool", "hagrid", "nomiracl"} <= {name for table in tables for name in table.benchmarks}
     for table in tables:
         assert all((table.url, table.where, table.corpus, table.n, table.compares)), table.title
@@ -68,3 +69,13 @@ def test_every_figure_that_ships_has_a_source_and_a_benchmark() -> None:
             assert name.removeprefix("alce-") in ("alce", "asqa", "qampari", "eli5") or read_benchmark(name)
     names = [(table.title, system) for table in tables for system, _ in table.systems]
     assert len(names) == len(set(names))
+
+
+def test_the_handbook_repeats_these_figures_as_they_are() -> None:
+    page = (Path(__file__).parents[3] / "docs/handbook/reference/benchmarks.md").read_text("utf-8")
+    section = page.partition("## Beside published figures")[2].partition("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("|")][2:]
+    theirs = [row[-4] for row in rows if "**ours**" not in " ".join(row)]
+    known = {value for table in read_published_tables() for _, values in table.systems for value in values}
+    assert len(theirs) > 12
+    assert {float(number) for cell in theirs for number in re.findall(r"[\d.]+", cell)} <= known
