@@ -46,7 +46,8 @@ def test_the_benchmarks_that_ship_are_listed(rag: Command) -> None:
     assert listed.keys() == {
         "acl-verbatim", "alce-asqa", "alce-eli5", "alce-qampari", "clapnq-pool", "everyday", "everyday-dev", "hagrid",
         "handbook", "miracl-pool", "miracl-public", "nomiracl", "nomiracl-pool", "open-nq", "open-nq-pool",
-        "own-documents",        "own-documents-fresh", "own-documents-fresh-2", "own-documents-kept", "real-folders", "real-folders-kept",
+        "own-documents", "own-documents-fresh", "own-documents-fresh-2", "own-documents-kept", "real-folders",
+        "real-folders-kept",
     }  # fmt: skip
     assert not any(listed[name].needs_data for name in ("everyday", "everyday-dev", "handbook"))
     assert listed["own-documents"].needs_data
