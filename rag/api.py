@@ -1,4 +1,4 @@
-"""The public API, re-exported by `rag`. Paths may be strings; an index may be a folder or an `Index`."""
+"""The public API, re-exported by `rag`. Paths may be strings; an index may be a folder, an `Index`, or several."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from rag.index.rebuild import Changes
     from rag.retrieval.planning import Plan
 
-AnyIndex = Index | str | Path | None
-"""An open index, an index folder, or None for the handbook that ships with rag."""
+AnyIndex = Index | str | Path | Sequence[Index | str | Path] | Mapping[str, Index | str | Path] | None
+"""An open index, an index folder, several of these, also by name, or None for the handbook that ships with rag."""
 
 AnyRetriever = str | Path | Retriever
 """The name of a retriever, its .toml file, or an open retriever."""
@@ -40,16 +40,44 @@ def _silent(line: str) -> None:
     pass
 
 
-def open_index(folder: str | Path | None = None) -> Index:
+def open_index(
+    folder: str | Path | Sequence[Index | str | Path] | Mapping[str, Index | str | Path] | None = None,
+) -> Index:
     """Open an index folder, also a Lucene index built by Anserini; None opens the handbook that ships with rag.
 
-    Raises `IndexingError` if the index is missing, damaged or of another format version.
+    Several folders are opened as one index: a question is searched for in all of them, with the same hits as in one
+    index of all passages. A passage is then called `name:id`, after its index: `open_index(["a.index", "b.index"])` has
+    passages such as `a:guide.md#3`. A dict gives the indexes other names than those of their folders.
+
+    Raises `IndexingError` if the index is missing, damaged or of another format version, or cannot be searched with the
+    others; `UsageError` for an index that is there twice, and for two of one name.
     """
     from rag.index.open import open_index as opened
 
-    if folder is not None:
-        check_type("index", folder, "an index folder (str or Path)", str, Path)
-    return opened(None if folder is None else Path(folder))
+    if folder is None:
+        return opened(None)
+    if isinstance(folder, Mapping | Sequence) and not isinstance(folder, str):
+        return _join(folder)
+    check_type("index", folder, "an index folder (str or Path) or a list of them", str, Path)
+    return opened(Path(folder))
+
+
+def _join(indexes: Sequence[Index | str | Path] | Mapping[str, Index | str | Path]) -> Index:
+    """Open several indexes as one; a list of one is that index."""
+    from rag.index.joined import join
+
+    if isinstance(indexes, Mapping):
+        return join({name: _as_index(index) for name, index in indexes.items()})
+    opened_indexes = [_as_index(index) for index in indexes]
+    if len(opened_indexes) == 1:
+        return opened_indexes[0]
+    by_name: dict[str, Index] = {}
+    for index in opened_indexes:
+        name = index.name.removesuffix(".index")
+        if name in by_name:
+            raise UsageError(f"two indexes are called {name!r}: name each once, or give a dict of names and folders")
+        by_name[name] = index
+    return join(by_name)
 
 
 def build_index(
@@ -791,5 +819,5 @@ def locate(
 
 def _as_index(index: AnyIndex) -> Index:
     if index is not None:
-        check_type("index", index, "an index folder or an open index", Index, str, Path)
+        check_type("index", index, "an index folder or an open index", Index, str, Path, Sequence, Mapping)
     return index if isinstance(index, Index) else open_index(index)
