@@ -9,7 +9,7 @@ import json
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
@@ -51,7 +51,7 @@ def join(indexes: Mapping[str, Index]) -> Index:
         "analyzer": first.manifest.get("analyzer", ""),
     }
     bm25 = Joined(list(members.values()), first.bm25.config)
-    return Index(_NAMES_SEPARATOR.join(members), None, manifest, bm25.store, bm25, members=members)
+    return Index(join_names(members), None, manifest, bm25.store, bm25, members=members)
 
 
 def can_join(index: Index) -> bool:
@@ -77,6 +77,11 @@ def split_id(index: str, identifier: str) -> tuple[str, str]:
 def split_names(index: str) -> list[str]:
     """The names of the indexes of `a+b`."""
     return index.split(_NAMES_SEPARATOR)
+
+
+def join_names(names: Iterable[str]) -> str:
+    """The name of several indexes as one."""
+    return _NAMES_SEPARATOR.join(names)
 
 
 def _check_members(indexes: Mapping[str, Index]) -> None:

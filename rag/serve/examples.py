@@ -50,21 +50,13 @@ def _spread(candidates: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 def _find_definitions(index: Index) -> Iterator[tuple[str, str]]:
     """Yield each question once, with the title of the passage that answers it by a definition."""
+    total = int(index.manifest["passages"])
     keys = set()
-    for passage in _sample(index):
+    for passage in index.store.rows([n * total // min(total, _MAX_PASSAGES) for n in range(min(total, _MAX_PASSAGES))]):
         question = _question(passage)
         if question is not None and question.casefold() not in keys:
             keys.add(question.casefold())
             yield question, passage.title
-
-
-def _sample(index: Index) -> list[Passage]:
-    """Passages spread evenly over the index; over each of several."""
-    if index.members:
-        return [passage for member in index.members.values() for passage in _sample(member)]
-    total = int(index.manifest["passages"])
-    count = min(total, _MAX_PASSAGES)
-    return index.store.rows([n * total // count for n in range(count)])
 
 
 def _question(passage: Passage) -> str | None:
