@@ -29,8 +29,13 @@ if TYPE_CHECKING:
     from rag.index.rebuild import Changes
     from rag.retrieval.planning import Plan
 
-AnyIndex = Index | str | Path | Sequence[Index | str | Path] | Mapping[str, Index | str | Path] | None
-"""An open index, an index folder, several of these, also by name, or None for the handbook that ships with rag."""
+AnyIndex = Index | str | Path | None
+"""An open index, an index folder, or None for the handbook that ships with rag."""
+
+SeveralIndexes = Sequence[Index | str | Path] | Mapping[str, Index | str | Path]
+"""Indexes that are searched as one: open ones or folders, in a list or by name."""
+
+AnyIndexes = AnyIndex | SeveralIndexes
 
 AnyRetriever = str | Path | Retriever
 """The name of a retriever, its .toml file, or an open retriever."""
@@ -40,9 +45,7 @@ def _silent(line: str) -> None:
     pass
 
 
-def open_index(
-    folder: str | Path | Sequence[Index | str | Path] | Mapping[str, Index | str | Path] | None = None,
-) -> Index:
+def open_index(folder: str | Path | SeveralIndexes | None = None) -> Index:
     """Open an index folder, also a Lucene index built by Anserini; None opens the handbook that ships with rag.
 
     Several folders are opened as one index: a question is searched for in all of them, with the same hits as in one
@@ -62,7 +65,7 @@ def open_index(
     return opened(Path(folder))
 
 
-def _join(indexes: Sequence[Index | str | Path] | Mapping[str, Index | str | Path]) -> Index:
+def _join(indexes: SeveralIndexes) -> Index:
     """Open several indexes as one; a list of one is that index."""
     from rag.index.joined import join
 
@@ -557,7 +560,7 @@ def remove_from_index(
     )
 
 
-def list_documents(index: AnyIndex = None) -> "list[IndexedDocument]":
+def list_documents(index: AnyIndexes = None) -> "list[IndexedDocument]":
     """List the files of an index in order: name, path, size, time, number of passages, and what was left out.
 
     Raises `IndexingError` for an index that does not know its files, such as the handbook that ships or a Lucene index.
@@ -658,7 +661,7 @@ def plan_index(
     return plan(corpus, passages=number, retrievers=names, memory=limit, sample=sample, log=log)
 
 
-def open_retriever(retriever: AnyRetriever = "bm25", index: AnyIndex = None) -> Retriever:
+def open_retriever(retriever: AnyRetriever = "bm25", index: AnyIndexes = None) -> Retriever:
     """Open a retriever by its name or .toml file; its method `search` takes several queries at once.
 
     An open retriever is returned as it is.
@@ -671,7 +674,7 @@ def open_retriever(retriever: AnyRetriever = "bm25", index: AnyIndex = None) -> 
     return retriever if isinstance(retriever, Retriever) else opened(str(retriever), _as_index(index))
 
 
-def search(query: str, index: AnyIndex = None, *, retriever: AnyRetriever = "bm25", k: int = 10) -> list[Hit]:
+def search(query: str, index: AnyIndexes = None, *, retriever: AnyRetriever = "bm25", k: int = 10) -> list[Hit]:
     """Return at most k hits for a query, best first; fewer if fewer match.
 
     Scores are comparable only within one list. Raises as `open_retriever`, `QuestionError` for a query that cannot be
@@ -698,7 +701,7 @@ class SystemOptions(TypedDict, total=False):
     rounds: int | None
 
 
-def open_system(name: str = DEFAULT_SYSTEM, index: AnyIndex = None, **options: Unpack[SystemOptions]) -> System:
+def open_system(name: str = DEFAULT_SYSTEM, index: AnyIndexes = None, **options: Unpack[SystemOptions]) -> System:
     """Open a system by name (`rag systems` lists them), such as `reader` or `openai:gpt-4.1-mini`.
 
     `retriever` (also an open retriever) and `k` replace the system's default retriever and number of passages.
@@ -719,7 +722,7 @@ def open_system(name: str = DEFAULT_SYSTEM, index: AnyIndex = None, **options: U
 
 def ask(
     question: str | Question,
-    index: AnyIndex = None,
+    index: AnyIndexes = None,
     *,
     system: str | System = DEFAULT_SYSTEM,
     **options: Unpack[SystemOptions],
@@ -740,7 +743,7 @@ def ask(
 
 def attribute(
     answers: Iterable[tuple[str, str] | CitedAnswer | Answer | Mapping[str, Any]],
-    index: AnyIndex = None,
+    index: AnyIndexes = None,
     *,
     retriever: AnyRetriever = "bm25",
     k: int = 10,
@@ -777,7 +780,7 @@ def attribute(
 
 
 def verify_quotes(
-    answers: str | Path | Iterable[CitedAnswer | Answer], index: AnyIndex = None
+    answers: str | Path | Iterable[CitedAnswer | Answer], index: AnyIndexes = None
 ) -> "list[QuoteComparison]":
     """Compare every quote of answers with an index: `same`, `moved`, `changed` (see `diff`) or `gone`.
 
@@ -793,7 +796,7 @@ def verify_quotes(
 
 
 def locate(
-    passage: "str | Passage | Citation", index: AnyIndex = None, spans: "Sequence[Span] | None" = None
+    passage: "str | Passage | Citation", index: AnyIndexes = None, spans: "Sequence[Span] | None" = None
 ) -> "Original":
     """Find a passage in the file that it was read from: the pages of a PDF, with boxes around the words.
 
@@ -817,7 +820,7 @@ def locate(
     return Originals(opened).locate(indexed, spans)
 
 
-def _as_index(index: AnyIndex) -> Index:
+def _as_index(index: AnyIndexes) -> Index:
     if index is not None:
         check_type("index", index, "an index folder or an open index", Index, str, Path, Sequence, Mapping)
     return index if isinstance(index, Index) else open_index(index)
