@@ -96,7 +96,7 @@ def _check_members(indexes: Mapping[str, Index]) -> None:
             raise UsageError(f"{index.name} is several indexes already: name each of them")
         if not can_join(index):
             way_out = "import it (rag index import)" if index.lucene else "build one with rag index build"
-            raise IndexingError(f"{name} cannot be searched with other indexes, as it has no folder of ours: {way_out}")
+            raise IndexingError(f"{name} cannot be searched with other indexes, as it is in no index folder: {way_out}")
         for place in (index.build, index.manifest["checksum"]):
             if place in places:
                 raise UsageError(f"{name} has the same passages as {places[place]}: name one of them")
