@@ -1,4 +1,4 @@
-"""The public API, re-exported by `rag`. Paths may be strings; an index may be a folder or an `Index`."""
+"""The public API, re-exported by `rag`. Paths may be strings; an index may be a folder, an `Index`, or several."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,6 +32,11 @@ if TYPE_CHECKING:
 AnyIndex = Index | str | Path | None
 """An open index, an index folder, or None for the handbook that ships with rag."""
 
+SeveralIndexes = Sequence[Index | str | Path] | Mapping[str, Index | str | Path]
+"""Indexes that are searched as one: open ones or folders, in a list or by name."""
+
+AnyIndexes = AnyIndex | SeveralIndexes
+
 AnyRetriever = str | Path | Retriever
 """The name of a retriever, its .toml file, or an open retriever."""
 
@@ -40,16 +45,42 @@ def _silent(line: str) -> None:
     pass
 
 
-def open_index(folder: str | Path | None = None) -> Index:
+def open_index(folder: str | Path | SeveralIndexes | None = None) -> Index:
     """Open an index folder, also a Lucene index built by Anserini; None opens the handbook that ships with rag.
 
-    Raises `IndexingError` if the index is missing, damaged or of another format version.
+    Several folders are opened as one index: a question is searched for in all of them, with the same hits as in one
+    index of all passages. A passage is then called `name:id`, after its index: `open_index(["a.index", "b.index"])` has
+    passages such as `a:guide.md#3`. A dict gives the indexes other names than those of their folders.
+
+    Raises `IndexingError` if the index is missing, damaged or of another format version, or cannot be searched with the
+    others; `UsageError` for an index that is there twice, and for two of one name.
     """
     from rag.index.open import open_index as opened
 
-    if folder is not None:
-        check_type("index", folder, "an index folder (str or Path)", str, Path)
-    return opened(None if folder is None else Path(folder))
+    if folder is None:
+        return opened(None)
+    if isinstance(folder, Mapping | Sequence) and not isinstance(folder, str):
+        return _join(folder)
+    check_type("index", folder, "an index folder (str or Path) or a list of them", str, Path)
+    return opened(Path(folder))
+
+
+def _join(indexes: SeveralIndexes) -> Index:
+    """Open several indexes as one; a list of one is that index."""
+    from rag.index.joined import join
+
+    if isinstance(indexes, Mapping):
+        return join({name: _as_index(index) for name, index in indexes.items()})
+    opened_indexes = [_as_index(index) for index in indexes]
+    if len(opened_indexes) == 1:
+        return opened_indexes[0]
+    by_name: dict[str, Index] = {}
+    for index in opened_indexes:
+        name = index.name.removesuffix(".index")
+        if name in by_name:
+            raise UsageError(f"two indexes are called {name!r}: name each once, or give a dict of names and folders")
+        by_name[name] = index
+    return join(by_name)
 
 
 def build_index(
@@ -529,7 +560,7 @@ def remove_from_index(
     )
 
 
-def list_documents(index: AnyIndex = None) -> "list[IndexedDocument]":
+def list_documents(index: AnyIndexes = None) -> "list[IndexedDocument]":
     """List the files of an index in order: name, path, size, time, number of passages, and what was left out.
 
     Raises `IndexingError` for an index that does not know its files, such as the handbook that ships or a Lucene index.
@@ -630,7 +661,7 @@ def plan_index(
     return plan(corpus, passages=number, retrievers=names, memory=limit, sample=sample, log=log)
 
 
-def open_retriever(retriever: AnyRetriever = "bm25", index: AnyIndex = None) -> Retriever:
+def open_retriever(retriever: AnyRetriever = "bm25", index: AnyIndexes = None) -> Retriever:
     """Open a retriever by its name or .toml file; its method `search` takes several queries at once.
 
     An open retriever is returned as it is.
@@ -643,7 +674,7 @@ def open_retriever(retriever: AnyRetriever = "bm25", index: AnyIndex = None) -> 
     return retriever if isinstance(retriever, Retriever) else opened(str(retriever), _as_index(index))
 
 
-def search(query: str, index: AnyIndex = None, *, retriever: AnyRetriever = "bm25", k: int = 10) -> list[Hit]:
+def search(query: str, index: AnyIndexes = None, *, retriever: AnyRetriever = "bm25", k: int = 10) -> list[Hit]:
     """Return at most k hits for a query, best first; fewer if fewer match.
 
     Scores are comparable only within one list. Raises as `open_retriever`, `QuestionError` for a query that cannot be
@@ -670,7 +701,7 @@ class SystemOptions(TypedDict, total=False):
     rounds: int | None
 
 
-def open_system(name: str = DEFAULT_SYSTEM, index: AnyIndex = None, **options: Unpack[SystemOptions]) -> System:
+def open_system(name: str = DEFAULT_SYSTEM, index: AnyIndexes = None, **options: Unpack[SystemOptions]) -> System:
     """Open a system by name (`rag systems` lists them), such as `reader` or `openai:gpt-4.1-mini`.
 
     `retriever` (also an open retriever) and `k` replace the system's default retriever and number of passages.
@@ -691,7 +722,7 @@ def open_system(name: str = DEFAULT_SYSTEM, index: AnyIndex = None, **options: U
 
 def ask(
     question: str | Question,
-    index: AnyIndex = None,
+    index: AnyIndexes = None,
     *,
     system: str | System = DEFAULT_SYSTEM,
     **options: Unpack[SystemOptions],
@@ -712,7 +743,7 @@ def ask(
 
 def attribute(
     answers: Iterable[tuple[str, str] | CitedAnswer | Answer | Mapping[str, Any]],
-    index: AnyIndex = None,
+    index: AnyIndexes = None,
     *,
     retriever: AnyRetriever = "bm25",
     k: int = 10,
@@ -749,7 +780,7 @@ def attribute(
 
 
 def verify_quotes(
-    answers: str | Path | Iterable[CitedAnswer | Answer], index: AnyIndex = None
+    answers: str | Path | Iterable[CitedAnswer | Answer], index: AnyIndexes = None
 ) -> "list[QuoteComparison]":
     """Compare every quote of answers with an index: `same`, `moved`, `changed` (see `diff`) or `gone`.
 
@@ -765,7 +796,7 @@ def verify_quotes(
 
 
 def locate(
-    passage: "str | Passage | Citation", index: AnyIndex = None, spans: "Sequence[Span] | None" = None
+    passage: "str | Passage | Citation", index: AnyIndexes = None, spans: "Sequence[Span] | None" = None
 ) -> "Original":
     """Find a passage in the file that it was read from: the pages of a PDF, with boxes around the words.
 
@@ -789,7 +820,7 @@ def locate(
     return Originals(opened).locate(indexed, spans)
 
 
-def _as_index(index: AnyIndex) -> Index:
+def _as_index(index: AnyIndexes) -> Index:
     if index is not None:
-        check_type("index", index, "an index folder or an open index", Index, str, Path)
+        check_type("index", index, "an index folder or an open index", Index, str, Path, Sequence, Mapping)
     return index if isinstance(index, Index) else open_index(index)

@@ -11,7 +11,7 @@ from rag.base.errors import RagError
 DEFAULT_SYSTEM, DEFAULT_JUDGE = "reader", "minilm"
 _APP = "attributed-rag"
 _KEYS = ("index", "system")
-_COMMANDS = {"ask": _KEYS, "answer": _KEYS, "search": ("index",), "attribute": ("index",)}
+_COMMANDS = {"ask": ("system",), "answer": _KEYS, "search": ("index",), "attribute": ("index",)}
 
 
 def config_file() -> Path:

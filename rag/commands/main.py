@@ -28,7 +28,7 @@ from rag.commands.options import (
     note,
     print_json,
 )
-from rag.commands.serve import mcp, serve
+from rag.commands.serve import default_indexes, mcp, open_indexes, serve
 
 if TYPE_CHECKING:
     from rag.answer.export import Link
@@ -55,6 +55,15 @@ app.command()(mcp)
 IndexOption = Annotated[
     Path | None,
     typer.Option("--index", envvar="RAG_INDEX", help="Index folder (default: the handbook that ships with rag)."),
+]
+AskIndexOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--index",
+        metavar="[NAME=]DIR",
+        help="Index folder; repeatable, to ask several as one (default: RAG_INDEX, the config file, or the handbook "
+        "that ships).",
+    ),
 ]
 KOption = Annotated[int, typer.Option("--k", "-k", help="Number of passages to retrieve.")]
 SystemOption = Annotated[
@@ -108,7 +117,7 @@ def ask(
         str | None,
         typer.Argument(help="The question, in quotes (default: open a prompt).", show_default=False),
     ] = None,
-    index: IndexOption = None,
+    index: AskIndexOption = None,
     server: ServerOption = None,
     system: SystemOption = DEFAULT_SYSTEM,
     retriever: RetrieverOption = None,
@@ -147,7 +156,6 @@ def ask(
     from rag.base.errors import UserError
     from rag.base.terminal import pluralize
     from rag.commands.display import converse
-    from rag.index.open import open_index
     from rag.retrieval import searches_elsewhere
 
     _check_quotes(call, "ask")
@@ -175,7 +183,7 @@ def ask(
             Client(server), system_name, retriever=retriever, k=k, min_confidence=min_confidence
         )
     else:
-        opened_index = open_index(index)
+        opened_index = _open_together(index)
         index_name = opened_index.name if retriever is None or not searches_elsewhere(retriever) else retriever
         options = Options(
             min_confidence, prompt, context, temperature, seed, revise, answer, repair or None, words, rounds
@@ -191,7 +199,9 @@ def ask(
         note(f"{system} does not stream: answers are printed when they are complete")
     conversation = Conversation(opened_system, turns, history_model)
     # A system from memory has no k: it asks no index.
-    of_handbook = server is None and index is None and index_name != retriever and system_kind(system).k > 0
+    of_handbook = (
+        server is None and not index and not default_indexes() and index_name != retriever and system_kind(system).k > 0
+    )
     if question is None:
         if of_handbook:
             note(_OF_HANDBOOK)
@@ -210,6 +220,14 @@ def ask(
         note(_OF_HANDBOOK)
     if not has_answer:
         raise typer.Exit(NOTHING_FOUND)
+
+
+def _open_together(values: list[str] | None) -> "Index":
+    """Open the index of `[NAME=]DIR` options, or the handbook; several as one."""
+    from rag.index.joined import join
+
+    indexes = open_indexes(values)
+    return join(indexes) if len(indexes) > 1 else next(iter(indexes.values()))
 
 
 def _check_quotes(call: typer.Context, command: str) -> None:

@@ -177,8 +177,7 @@ def open_indexes(values: Sequence[str] | None) -> dict[str, "Index"]:
     from rag.index.handbook import HANDBOOK
     from rag.index.open import open_index
 
-    default = default_of("index")
-    values = values or ([default] if default else [])
+    values = values or default_indexes()
     if not values:
         return {HANDBOOK: open_index(None)}
     indexes: dict[str, Index] = {}
@@ -190,6 +189,12 @@ def open_indexes(values: Sequence[str] | None) -> dict[str, "Index"]:
             raise UsageError(f"--index {value}: two indexes are called {name!r}; write NAME=DIR")
         indexes[name] = open_index(path)
     return indexes
+
+
+def default_indexes() -> list[str]:
+    """The index of RAG_INDEX or of the config file; empty without one."""
+    default = default_of("index")
+    return [default] if default else []
 
 
 def read_systems(values: Sequence[str] | None) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """An open index: passages, postings, and the folder of parts that retrievers add."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ class Index:
     """An open index: its manifest, its passages and the BM25 retriever over them.
 
     `build` is the folder with its files and the parts that retrievers add (`rag.index.parts`). It is None for an index
-    in memory, and for an index built by Anserini, whose folder is `lucene` and which only Lucene can search.
+    in memory, and for an index built by Anserini, whose folder is `lucene` and which only Lucene can search. It is None
+    too for several indexes that are searched as one (`rag.index.joined`), which are its `members`, by name.
     """
 
     name: str
@@ -23,6 +25,7 @@ class Index:
     store: Store
     postings: BM25 | None
     lucene: Path | None = None
+    members: Mapping[str, "Index"] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"Index({self.name!r}, {self.manifest['passages']:,} passages)"

@@ -119,6 +119,8 @@ class IndexedDocument:
 
 def list_documents(index: Index) -> list[IndexedDocument]:
     """The files of an open index, in order; raises `IndexingError` for an index that does not know them."""
+    if index.members:
+        raise IndexingError(f"{index.name} is several indexes: list the documents of each of them")
     if index.build is None or index.lucene is not None:
         raise IndexingError(f"{index.name} does not know its files: rag index build makes an index that does")
     roots = roots_of(index.manifest, index.build.parent)

@@ -22,6 +22,7 @@ from rag.documents.blocks import BLOCK_SEPARATOR, CELL_SEPARATOR
 from rag.documents.sources import MAX_FILE_SIZE, Source
 from rag.index.files import FILES, FileRecord, Root, read_files, roots_of
 from rag.index.index import Index
+from rag.index.joined import joined_id
 from rag.index.listing import source_urls
 
 Span = tuple[int, int]
@@ -141,6 +142,12 @@ class Originals:
     def _files(self) -> dict[str, tuple[Path, Source, str]]:
         """Path, source and checksum of each file that has passages, by its name."""
         index = self._index
+        if index.members:
+            return {
+                joined_id(name, file): place
+                for name, member in index.members.items()
+                for file, place in Originals(member)._files.items()
+            }
         if index.build is None or not (index.build / FILES).exists():
             return {}
         try:
@@ -236,6 +243,12 @@ def _guess_page(data: bytes, name: str, text: str) -> int:
 
 def page_urls(index: Index) -> dict[str, str]:
     """Return the URLs of the web pages of an index, by the names of their files, with which passage ids begin."""
+    if index.members:
+        return {
+            joined_id(name, file): url
+            for name, member in index.members.items()
+            for file, url in page_urls(member).items()
+        }
     if index.build is None:
         return {}
     urls: dict[str, str] = {}

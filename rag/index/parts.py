@@ -77,7 +77,10 @@ def open_part(index: "Index", config: RetrieverConfig) -> tuple[Path, dict[str, 
 
 
 def read_data_configs(index: "Index") -> list[RetrieverConfig]:
-    """The configurations of the retrievers that have their data in an index."""
+    """The configurations of the retrievers that have their data in an index; of several, in each of them."""
+    if index.members:
+        first, *others = (read_data_configs(member) for member in index.members.values())
+        return [config for config in first if all(config in configs for configs in others)]
     configs = []
     for path in sorted((index.build / PARTS).glob(f"*/{_MANIFEST}")) if index.build else ():
         try:

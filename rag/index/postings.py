@@ -265,6 +265,12 @@ class BM25:
         other.name, other.config, other._weights = config.name, config, weights_of(config)
         return other
 
+    def with_store(self, store: Store) -> "BM25":
+        """The same index, with another store of the same rows."""
+        other = copy.copy(self)
+        other._store = store
+        return other
+
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """Return at most k hits per query; raises `QuestionError` for a query that cannot be searched."""
         check_search(queries, k)

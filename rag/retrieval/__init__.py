@@ -3,12 +3,13 @@
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Protocol, runtime_checkable
 
 from autoais.base.progress import Progress
 from autoais.base.registry import Registry
 from rag.base.errors import IndexingError, RagError, UserError
-from rag.base.types import Hit
+from rag.base.types import Hit, best_first
 from rag.index.index import Index
 from rag.index.parts import Needs, RowProgress, read_data_configs, remove_work
 from rag.index.retriever_config import RetrieverConfig, walk_configs
@@ -67,6 +68,8 @@ class RetrieverKind:
     seconds: Callable[[Index, RetrieverConfig, int | None], float] | None = None
     """`seconds(index, config, memory)` estimates what building takes besides what grows with the passages, for an index
     too large to try (`rag.retrieval.planning`)."""
+    has_absolute_scores: bool = False
+    """Whether the score of a passage is the same in any index, so that hits of several indexes are merged by score."""
     outside: bool = False
     """Whether the part goes to a program that is not ours, which a plan must not fill."""
     merge: Callable[[Sequence[MergeInput], Index, RetrieverConfig, RowProgress], str] | None = None
@@ -105,10 +108,30 @@ def kind_of(config: RetrieverConfig) -> RetrieverKind:
 def open_retriever(name: str, index: Index) -> Retriever:
     """Open a retriever by name (`read_config`) over an index that has the data it needs.
 
-    A name without a configuration may be that of an installed kind, which is opened without settings.
+    A name without a configuration may be that of an installed kind, which is opened without settings. Several indexes
+    (`rag.index.joined`) are searched as one. Raises `RagError` for a kind that cannot.
     """
     (_, config), *_ = walk_configs(name, kinds=RETRIEVERS)
-    return kind_of(config).open(index, config)
+    kind = kind_of(config)
+    if not index.members or kind.add is None:
+        return kind.open(index, config)
+    if not kind.has_absolute_scores:
+        raise RagError(f"retriever {name}: its scores in {index.name} cannot be compared; merge them (rag index merge)")
+    return _MergedRetriever([kind.open(member, config) for member in index.members.values()])
+
+
+class _MergedRetriever:
+    """Retrievers of one kind over several indexes, whose hits are merged by score."""
+
+    def __init__(self, retrievers: Sequence[Retriever]) -> None:
+        self._retrievers = retrievers
+        names = list(dict.fromkeys(retriever.name for retriever in retrievers))
+        self.name = names[0] if len(names) == 1 else f"joined({','.join(names)})"
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        """Return at most k hits per query."""
+        lists = [retriever.search(queries, k) for retriever in self._retrievers]
+        return [best_first(chain.from_iterable(hits))[:k] for hits in zip(*lists, strict=True)]
 
 
 def walk_data_configs(name: str) -> Iterator[tuple[str, RetrieverConfig]]:

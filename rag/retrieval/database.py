@@ -200,4 +200,4 @@ def _client_faults(address: str) -> Iterator[None]:
         raise RagError(f"{address}: {text.replace(key, '[key]') if key else text}") from error
 
 
-KIND = RetrieverKind(open_database, needs, add, outside=True)
+KIND = RetrieverKind(open_database, needs, add, has_absolute_scores=True, outside=True)

@@ -351,4 +351,4 @@ class Dense:
         return candidates
 
 
-KIND = RetrieverKind(open_dense, needs, add, update, seconds, merge=merge)
+KIND = RetrieverKind(open_dense, needs, add, update, seconds, has_absolute_scores=True, merge=merge)

@@ -44,7 +44,18 @@ def open_fallback(index: Index, config: RetrieverConfig) -> Retriever:
         elif missing[0] in awaited:
             way_out = way_to_complete(index, awaited[missing[0]])
             _log.warning("%s has not all of its vectors yet; answers get better with them: %s", index.name, way_out)
+        else:
+            _warn_of_members(index, name, missing[0])
     return open_retriever(choices[-1], index)
+
+
+def _warn_of_members(index: Index, name: str, part: str) -> None:
+    """Say which of several indexes lacks data that others have, so that none is searched with them."""
+    members = index.members.values()
+    without = [member for member in members if part not in {config.name for config in read_data_configs(member)}]
+    if 0 < len(without) < len(members):
+        way_out = way_to_complete(without[0], name)
+        _log.warning("%s: searched without vectors, as %s has none: %s", index.name, without[0].name, way_out)
 
 
 KIND = RetrieverKind(open_fallback)

@@ -229,7 +229,7 @@ class Api:
         )
 
     def _name(self, index: str | None) -> str:
-        return index or next(iter(self._service.indexes))
+        return self._service.index_name(index or None)
 
     def _search_current_index(
         self, body: SearchRequest | StatisticsRequest, work: Callable[[], Result]
@@ -238,9 +238,9 @@ class Api:
         name = self._name(body.index)
         while True:
             retriever = self._service.retriever(body.index, body.retriever).name  # raises if there is no such index
-            index = self._service.indexes[name]
+            index = self._service.index(name)
             result = work()
-            if self._service.indexes[name] is index:
+            if self._service.index(name) is index:
                 return {"index": name, "checksum": str(index.manifest["checksum"]), "retriever": retriever}, result
 
     def _ask(self, body: AskRequest, base: str) -> Iterator[bytes]:

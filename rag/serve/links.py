@@ -6,13 +6,18 @@ from urllib.parse import quote
 
 from rag.answer.export.sources import Link, merge_spans
 from rag.base.types import Answer
+from rag.index.joined import split_id
 
 _MARK = re.compile(r"(\d{1,9})-(\d{1,9})", re.ASCII)
 _MAX_MARKS = 100
 
 
 def passage_url(base: str, index: str, passage: str, spans: Iterable[tuple[int, int]] = ()) -> str:
-    """Return the link to a passage, by its id, with the spans (characters, end exclusive) sorted and merged."""
+    """Return the link to a passage, by its id, with the spans (characters, end exclusive) sorted and merged.
+
+    A passage of several indexes (`a+b`) opens in its own.
+    """
+    index, passage = split_id(index, passage)
     marks = ",".join(f"{start}-{end}" for start, end in merge_spans(list(spans))[:_MAX_MARKS])
     url = f"{base.rstrip('/')}/p/{quote(index, safe='')}/{quote(passage, safe='')}"
     return f"{url}?mark={marks}" if marks else url

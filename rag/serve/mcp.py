@@ -182,7 +182,7 @@ class _Tools:
 
     async def list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         """Describe the tools; the descriptions name the indexes and systems that are served now."""
-        indexes, systems = ", ".join(self._service.indexes), ", ".join(self._service.systems)
+        indexes, systems = ", ".join(self._service.choices), ", ".join(self._service.systems)
         names = f"Indexes: {indexes}. Systems that answer: {systems}."
         return types.ListToolsResult(
             tools=[
@@ -225,7 +225,7 @@ class _Tools:
         )
 
     async def _search(self, arguments: SearchInput, base: str | None) -> "_Result":
-        index = arguments.index or next(iter(self._service.indexes))
+        index = self._service.index_name(arguments.index or None)
         hits = await self._service.run(self._service.search, arguments.query, index, k=arguments.k)
         passages = [
             _passage_output(rank, hit, index, _url(base, index, hit.passage)) for rank, hit in enumerate(hits, 1)
@@ -251,7 +251,7 @@ class _Tools:
         return output, "\n\n".join([f"{head} {_DATA}", *map(_quote_passage, passages)]), passages
 
     async def _judge(self, arguments: JudgeInput, _: str | None) -> "_Result":
-        index = arguments.index or next(iter(self._service.indexes))
+        index = self._service.index_name(arguments.index or None)
         texts = [Passage(f"text {number}", "", text) for number, text in enumerate(arguments.evidence, 1)]
         max_texts = self._service.limits.claims
         count = len(texts) + len(arguments.passages)

@@ -345,7 +345,7 @@ class _API:
 
     def _names(self) -> dict[str, tuple[str, str | None]]:
         """The models by name: each system over the first index, and over each index by name."""
-        systems, indexes = self._service.systems, self._service.indexes
+        systems, indexes = self._service.systems, self._service.choices
         plain: dict[str, tuple[str, str | None]] = {system: (system, None) for system in systems}
         return plain | {f"{system}@{index}": (system, index) for system in systems for index in indexes}
 

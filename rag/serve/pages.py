@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -27,6 +28,7 @@ from rag.base.errors import BusyError, ModelFailureError, NotFoundError, Questio
 from rag.base.terminal import pluralize
 from rag.base.types import Answer, Passage, Turn
 from rag.index.index import Index
+from rag.index.joined import split_names
 from rag.serve.checking import check_text, read_sources
 from rag.serve.document_pages import DocumentPages, has_documents
 from rag.serve.examples import example_questions
@@ -46,6 +48,7 @@ from rag.web.pages import sentence
 
 _THREAD = re.compile(r"[a-z0-9]{8,32}")
 _TURNS = 20  # of a thread, the last ones
+_EXAMPLES = 4
 _SOON, _LATER = 0.5, 30.0  # seconds that the first page and its script wait for example questions
 
 
@@ -129,8 +132,8 @@ class AskPages:
             except ModelFailureError as error:
                 turn, status = self._failure(error, whole), 502
         examples = [] if question or thread else await self._examples_of(index, _SOON)
-        manifest = self._service.indexes[index].manifest
-        number = int(manifest["passages"])
+        number = int(self._service.index(index).manifest["passages"])
+        choices = self._service.choices
         return self._site.page(
             request,
             "ask.html.j2",
@@ -142,9 +145,9 @@ class AskPages:
             turn=turn,
             whole=whole,
             here_query=urlencode(selection),
-            collection=f"This server searches {pluralize(number, 'passage')} of {index}.",
+            collection=f"This server searches {pluralize(number, 'passage')} of {' and '.join(split_names(index))}.",
             limit=self._service.limits.question,
-            indexes=list(self._service.indexes),
+            indexes=choices if index in choices else [*choices, index],
             systems=list(self._service.systems),
             index=index,
             system=system,
@@ -154,7 +157,7 @@ class AskPages:
 
     async def compare(self, request: Request) -> Response:
         """Show a question's answers side by side."""
-        choices = [f"{system}@{index}" for index in self._service.indexes for system in self._service.systems]
+        choices = [f"{system}@{index}" for index in self._service.choices for system in self._service.systems]
         names_index = len(self._service.indexes) > 1
         labels = {choice: choice if names_index else choice.rpartition("@")[0] for choice in choices}
         parameters = request.query_params
@@ -169,7 +172,7 @@ class AskPages:
                     turn = await self._whole(question, index, system, id_prefix, base_of(request, self._base_url))
                 except ModelFailureError as error:  # the other side may have an answer
                     turn = self._failure(error, whole)
-                sides.append((labels[f"{system}@{index}"], turn))
+                sides.append((labels.get(f"{system}@{index}", f"{system}@{index}"), turn))
         return self._site.page(
             request,
             "compare.html.j2",
@@ -191,7 +194,7 @@ class AskPages:
         question, index, system = self._read_link(request.query_params)
         if not question:
             raise UsageError("there is no question to export the answer of")
-        reply = self._recent.find(question, index, system, self._service.indexes[index])
+        reply = self._recent.find(question, index, system, self._service.index(index))
         if reply is None:
             work = self._service.run_question(index, system, self._service.stream, question, index, system)
             reply = await last_item(work)
@@ -213,14 +216,10 @@ class AskPages:
         """System and index of `system@index`; an empty name is the first."""
         system, _, index = name.rpartition("@")
         system = system or self._service.systems[0]
-        index = index or next(iter(self._service.indexes))
-        for kind, value, choices in (
-            ("system", system, self._service.systems),
-            ("index", index, self._service.indexes),
-        ):
-            if value not in choices:
-                raise NotFoundError(f"no {kind} called {value[:100]!r}; there are: {', '.join(choices)}")
-        return system, index
+        if system not in self._service.systems:
+            raise NotFoundError(f"no system called {system[:100]!r}; there are: {', '.join(self._service.systems)}")
+        # In an address that a person types, a plus is a space.
+        return system, self._service.index_name(index.replace(" ", "+") or None)
 
     # --- examples -----------------------------------------------------------------------------------------------------
 
@@ -235,8 +234,15 @@ class AskPages:
         return [{"question": example, "href": f"/?{urlencode({'q': example, **selection})}"} for example in examples]
 
     async def _examples_of(self, name: str, seconds: float) -> list[str] | None:
-        """Return the examples of an index; None if the search takes longer than `seconds`."""
-        index = self._service.indexes[name]
+        """Return the examples of an index, or of several in turn; None if the search takes longer than `seconds`."""
+        lists = await asyncio.gather(*(self._examples_of_index(part, seconds) for part in split_names(name)))
+        if any(examples is None for examples in lists):
+            return None
+        in_turn = chain.from_iterable(zip_longest(*(examples or [] for examples in lists)))
+        return [example for example in in_turn if example][:_EXAMPLES]
+
+    async def _examples_of_index(self, name: str, seconds: float) -> list[str] | None:
+        index = self._service.index(name)
         if name not in self._examples or self._examples[name][0] is not index:
             future: Future[list[str]] = Future()
             self._examples[name] = (index, future)
@@ -401,7 +407,7 @@ class OtherPages:
 
     async def check(self, request: Request) -> Response:
         """Show the form, and after it is sent the result. The script takes the result out of this page."""
-        indexes = list(self._service.indexes)
+        indexes = self._service.choices
         fields = {"text": "", "sources": "", "question": "", "against": "index", "index": indexes[0]}
         result, problem, status = None, "", 200
         if request.method == "POST":
@@ -442,8 +448,7 @@ class OtherPages:
             sources = read_sources(fields["sources"])
             answer, checks = check_text(text, judge, sources=sources, question=question, max_sentences=limits.claims)
         else:
-            if index not in self._service.indexes:
-                raise NotFoundError(f"no index called {index[:100]!r}")
+            index = self._service.index_name(index)
 
             def attribute(question: str, answer: str) -> Answer:
                 return self._service.attribute(question, answer, index)

@@ -16,7 +16,9 @@ from rag.base.types import Turn as ConversationTurn
 from rag.index.statistics import Statistics
 from rag.retrieval.client import AskOptions
 
-_INDEX = Field(None, description="Name of an index; the first one if none is given.")
+_INDEX = Field(
+    None, description="Name of an index, or of several to search as one, such as a+b; the first one if none is given."
+)
 _RETRIEVER = Field("bm25", description="Retriever, as for `rag search --retriever`.")
 _START: Any = Field(description="Counts characters (Unicode code points).")
 _START_UTF16: Any = Field(description="`start` in UTF-16 code units, as JavaScript counts.")

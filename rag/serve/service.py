@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from pathlib import Path
 from types import MappingProxyType
 from typing import Unpack
@@ -37,6 +38,7 @@ from rag.base.resources import names
 from rag.base.terminal import pluralize
 from rag.base.types import Answer, Hit, Passage, Question, Turn
 from rag.index.index import Index
+from rag.index.joined import can_join, join, join_names, split_names
 from rag.index.manifest import read_manifest
 from rag.index.open import open_index
 from rag.index.postings import BM25
@@ -59,6 +61,8 @@ _EXCLUDED_RECIPES = (
     *DATABASES,
 )  # start a JVM, read all passages into memory, or speak to a database
 _MAX_FUSED = 4
+_MAX_OFFERED = 4  # indexes up to which each choice of several is offered
+_MAX_JOINED = 16  # choices of several indexes that stay open
 _REOPEN_S = 2.0  # seconds between two looks for updated indexes
 _PATIENCE = 10.0  # seconds without any reply after which another machine is taken to hang
 _log = logging.getLogger(__name__)
@@ -183,7 +187,8 @@ class _IndexEntry:
 class Service:
     """Indexes, systems and a judge behind one object that threads share.
 
-    `indexes` maps names (letters, digits, `.`, `_`, `-`) to open indexes. `systems` are names of systems, also with
+    `indexes` maps names (letters, digits, `.`, `_`, `-`) to open indexes; `a+b` is the name of two that are searched as
+    one (`rag.index.joined`). `systems` are names of systems, also with
     options (`rag.answer.specs`), or a mapping from the names that callers use to these; the first index and the first
     system are the defaults. Raises `UsageError` for a name that cannot be used. Callers without an event loop call the
     methods directly; those with one use `run` and `run_stream`.
@@ -206,6 +211,7 @@ class Service:
         specs_by_name = systems if isinstance(systems, Mapping) else {name: name for name in systems}
         self._specs = {name: SystemSpec.parse(text) for name, text in specs_by_name.items()}
         self._entries = {name: _IndexEntry(index) for name, index in indexes.items()}
+        self._joined_entries: dict[str, _IndexEntry] = {}
         self._models: dict[str, RetrieveThenRead] = {}
         self._broken_builds: dict[str, Path] = {}  # builds that could not be opened, by the name of the index
         self._missing: set[str] = set()  # names of indexes whose folder cannot be read
@@ -220,6 +226,13 @@ class Service:
     def indexes(self) -> Mapping[str, Index]:
         """The indexes by name."""
         return MappingProxyType({name: entry.index for name, entry in self._entries.items()})
+
+    @property
+    def choices(self) -> list[str]:
+        """What a question can be asked of: each index, and several as one; of more than four, only all of them."""
+        together = [name for name, index in self.indexes.items() if can_join(index)]
+        sizes = range(2, len(together) + 1) if len(together) <= _MAX_OFFERED else [len(together)]
+        return [*self.indexes, *(join_names(names) for size in sizes for names in combinations(together, size))]
 
     @property
     def systems(self) -> tuple[str, ...]:
@@ -263,7 +276,23 @@ class Service:
 
     def system(self, name: str | None = None, index: str | None = None) -> System:
         """Return a system over an index, opened once; raises `NotFoundError` for a name that is not served."""
-        return self._system(self._system_name(name), self._entries[self._index_name(index)])
+        return self._system(self._system_name(name), self._entry(index))
+
+    def index(self, name: str | None = None) -> Index:
+        """Return an index, or several as one (`a+b`); raises `NotFoundError` for a name that is not served."""
+        return self._entry(name).index
+
+    def index_name(self, name: str | None = None) -> str:
+        """Return the name of an index (default: the first), or of several in the order in which they are served.
+
+        Raises `NotFoundError` for a name that is not served, `UsageError` for one that is there twice.
+        """
+        if name is None:
+            return next(iter(self._entries))
+        parts = [_check_name("index", part, self._entries) for part in split_names(name)]
+        if len(set(parts)) < len(parts):
+            raise UsageError(f"{name[:100]!r} names an index twice")
+        return join_names(entry for entry in self._entries if entry in parts)
 
     def search(self, query: str, index: str | None = None, *, retriever: str = "bm25", k: int = 10) -> list[Hit]:
         """Return at most k hits, best first; raises `QuestionError` for a query that cannot be searched."""
@@ -299,7 +328,7 @@ class Service:
         self.retriever(index, retriever)  # checks the retriever
         if retriever not in names("indexes", ".toml") or (settings := read_config(retriever)).kind != "bm25":
             raise UsageError(f"retriever {retriever[:100]!r} has no statistics: it is not of kind bm25")
-        return self._entries[self._index_name(index)].index.bm25.with_config(settings)
+        return self._entry(index).index.bm25.with_config(settings)
 
     def ask(
         self,
@@ -361,8 +390,8 @@ class Service:
     ) -> "_Work":
         start_time = time.perf_counter()
         full_question = self._standalone(question, history)
-        name, index_name = self._system_name(system), self._index_name(index)
-        entry = self._entries[index_name]  # once: the index may be replaced meanwhile
+        name, index_name = self._system_name(system), self.index_name(index)
+        entry = self._entry(index_name)  # once: the index may be replaced meanwhile
         request_system = self._with_options(self._system(name, entry), name, entry, options)
         return _Work(request_system, name, index_name, entry.passages, Question(identifier, full_question), start_time)
 
@@ -403,7 +432,7 @@ class Service:
 
     def passage(self, index: str, identifier: str) -> PassageContext:
         """Return a passage with its neighbours and its source; raises `NotFoundError`."""
-        context = self._entries[self._index_name(index)].passages.find(_SURROGATE.sub("\ufffd", identifier))
+        context = self._entry(index).passages.find(_SURROGATE.sub("\ufffd", identifier))
         if context is None:
             raise NotFoundError(f"index {index!r} has no passage {identifier[:100]!r}")
         return context
@@ -414,17 +443,18 @@ class Service:
         Retrievers that ship with rag are served, and several of them fused (`a+b`), but no files. Raises `UsageError`
         for another retriever, and for an index that lacks data that the retriever needs.
         """
-        return self._open_retriever(self._entries[self._index_name(index)], retriever)
+        return self._open_retriever(self._entry(index), retriever)
 
     def passages(self, index: str) -> ServedPassages:
         """Return the passages of an index as it is now; raises `NotFoundError` for a name that is not served."""
-        return self._entries[self._index_name(index)].passages
+        return self._entry(index).passages
 
     def replace(self, name: str, index: Index) -> None:
         """Replace an index, or add it. Questions that are being answered go on with the old one."""
         check_index_name(name)
         with self._lock:
             self._entries = {**self._entries, name: _IndexEntry(index)}
+            self._joined_entries = {}
 
     def reopen(self) -> list[str]:
         """Open the indexes again whose folders have been updated or got their vectors, and return their names.
@@ -499,7 +529,7 @@ class Service:
         except Exception as error:
             if not is_callers(error) and not isinstance(error, ModelFailureError):  # which the watchers have
                 for on_failure in self._failure_callbacks:
-                    on_failure(self._index_name(index), self._system_name(system))
+                    on_failure(self.index_name(index), self._system_name(system))
             raise
 
     def stop(self) -> None:
@@ -589,8 +619,24 @@ class Service:
 
     # --- names and limits ---------------------------------------------------------------------------------------------
 
-    def _index_name(self, name: str | None) -> str:
-        return _check_name("index", name, self._entries)
+    def _entry(self, index: str | None) -> _IndexEntry:
+        """The entry of an index, or of several as one, which are opened on first use."""
+        name = self.index_name(index)
+        if name in self._entries:
+            return self._entries[name]
+        with self._lock:
+            if name not in self._joined_entries:
+                if len(self._joined_entries) == _MAX_JOINED:
+                    del self._joined_entries[next(iter(self._joined_entries))]
+                self._joined_entries[name] = _IndexEntry(self._join(name))
+            return self._joined_entries[name]
+
+    def _join(self, name: str) -> Index:
+        try:
+            return join({part: self._entries[part].index for part in split_names(name)})
+        except (IndexingError, UsageError) as error:  # its words may have paths
+            _log.warning("%s: %s", name, error)
+            raise UsageError(f"{name} cannot be searched as one: ask each of these indexes") from None
 
     def _system_name(self, name: str | None) -> str:
         return _check_name("system", name, self._specs)

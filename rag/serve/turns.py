@@ -164,9 +164,10 @@ def _is_place(citation: Citation, passages: Mapping[str, str]) -> bool:
 
 def _look_in(service: Service, index: str, answer: Answer) -> Look:
     passages = {hit.passage.id: hit.passage.text for hit in answer.hits}
-    if index not in service.indexes:
+    try:
+        passages_now = service.passages(index)
+    except UserError:  # no longer served
         return lambda _: None
-    passages_now = service.passages(index)
 
     def look(identifier: str) -> PassageContext | None:
         context = passages_now.find(identifier)

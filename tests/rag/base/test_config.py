@@ -63,7 +63,12 @@ def test_each_command_gets_the_defaults_that_it_has_options_for(config: Path) ->
     config.write_text('index = "~/wiki.index"\nsystem = "extractive"\n')
     index = str(Path.home() / "wiki.index")
     every = {"index": index, "system": "extractive"}
-    wanted = {"ask": every, "answer": every, "search": {"index": index}, "attribute": {"index": index}}
+    wanted = {
+        "ask": {"system": "extractive"},
+        "answer": every,
+        "search": {"index": index},
+        "attribute": {"index": index},
+    }
     assert command_defaults() == wanted
 
 

@@ -66,6 +66,20 @@ def test_a_question_without_quotes_is_shown_with_them(rag: Command, shelf: Path,
     one_line_error(rag(command, *words.split(), "--index", shelf), f"write rag {command} '{words}'")
 
 
+def test_ask_reads_several_indexes_and_each_citation_names_its_own(rag: Command, shelf: Path, tmp_path: Path) -> None:
+    (tmp_path / "mill.md").write_text("# The mill\n\nThe mill of Verden burned down in 1955.\n", "utf-8")
+    mills = tmp_path / "mills.index"
+    assert rag("index", "build", tmp_path / "mill.md", "--to", mills, "--retriever", "bm25").returncode == 0
+    both = ("--index", shelf, "--index", mills)
+    assert "(mills:mill.md#1)" in rag("ask", "When did the mill of Verden burn down?", *both).stdout
+    row = json.loads(rag("ask", "When was Curie born?", *both, "--json").stdout)
+    assert (row["index"], row["sentences"][0]["citations"][0]["passage"]) == ("shelf+mills", "shelf:a#2")
+    named = rag("ask", "When was Curie born?", "--index", f"old={shelf}", "--index", mills)
+    assert "(old:a#2)" in named.stdout
+    one_line_error(rag("ask", "Curie?", "--index", shelf, "--index", shelf), "two indexes are called 'shelf'")
+    one_line_error(rag("ask", "Curie?", *both, "--index", tmp_path / "none.index"), "no index at")
+
+
 @pytest.mark.parametrize("command", ["ask", "search"])
 def test_a_path_behind_the_question_is_told_the_way_to_ask_it(
     rag: Command, shelf: Path, tmp_path: Path, command: str

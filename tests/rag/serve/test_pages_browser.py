@@ -1,6 +1,7 @@
 """The pages in a real browser: by keyboard, on a phone, and for axe."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -126,6 +127,17 @@ def test_ask_and_follow_a_citation_by_keyboard(browse: Open, address: str) -> No
     turn.locator(".copies summary").click()
     turn.get_by_role("button", name="Markdown").click()
     assert "[^1]: [The Aller bridge" in page.evaluate("navigator.clipboard.readText()")
+
+
+def test_two_indexes_are_asked_as_one_and_the_thread_remembers_them(browse: Open) -> None:
+    page = browse()
+    page.get_by_label("Index").select_option("town+evil")
+    expect(page.locator(".hero")).to_contain_text("of town and evil.")
+    ask(page, QUESTION)
+    expect(page.locator(".turn .cite").first).to_have_attribute("href", re.compile(r"^/p/town/bridge\.md%23\d"))
+    page.reload()
+    expect(page.locator(".turn")).to_have_count(1)
+    expect(page.get_by_label("Index")).to_have_value("town+evil")
 
 
 def asked(service: Service) -> list[str]:
