@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from autoais.metrics.quotes import QuoteCheck, QuoteStatus
-from rag.answer.attribution.check import QUOTED_REASON, SentenceCheck, SentenceVerdict, describe_rejection
+from rag.answer.attribution.check import LABELS, QUOTED_REASON, SentenceCheck, SentenceVerdict, describe_rejection
 from rag.answer.export.rendering import short_answer_line
 from rag.answer.export.sources import Link, merge_spans, plain_reason, spans_of
 from rag.answer.instructions import find_instructions
@@ -19,13 +19,13 @@ _MAX_SENTENCE_LENGTH = 400  # characters of a sentence that contradicts
 _NEAREST = 3  # passages shown if there is no answer
 
 SIGNS = {
-    SentenceVerdict.SUPPORTED: ("✓", "supported"),
-    SentenceVerdict.NOT_ENOUGH: ("○", "not enough"),
-    SentenceVerdict.CONTRADICTED: ("✗", "contradicted"),
-    SentenceVerdict.UNDECIDED: ("?", "undecided"),
-    SentenceVerdict.NO_CLAIM: ("–", "no claim"),
+    SentenceVerdict.SUPPORTED: "✓",
+    SentenceVerdict.NOT_ENOUGH: "○",
+    SentenceVerdict.CONTRADICTED: "✗",
+    SentenceVerdict.UNDECIDED: "?",
+    SentenceVerdict.NO_CLAIM: "–",
 }
-"""The sign and the words of each verdict, so that nobody needs to see colours."""
+"""The sign of each verdict, which stands before its words (`LABELS`), so that nobody needs to see colours."""
 
 Look = Callable[[str], PassageContext | None]
 """Looks up a passage by id, with its neighbours; None if it is not in an index."""
@@ -194,7 +194,11 @@ class AnswerView:
         """Name, sign, words and number of each verdict that occurs, without those of quoted sentences."""
         verdicts = [sentence.verdict for sentence in self.sentences if sentence.verdict is not None]
         number_by_name = Counter(verdict.name for verdict in verdicts if not verdict.is_quoted)
-        return [(kind.value, *SIGNS[kind], number_by_name[kind.value]) for kind in SIGNS if number_by_name[kind.value]]
+        return [
+            (kind.value, sign, LABELS[kind], number_by_name[kind.value])
+            for kind, sign in SIGNS.items()
+            if number_by_name[kind.value]
+        ]
 
     @property
     def quoted_count(self) -> int:
@@ -376,12 +380,11 @@ def _is_copy(sentence: CitedSentence) -> bool:
 
 def _verdict(check: SentenceCheck, cite: _MakeCite, sentence: CitedSentence, uncited_note: str) -> VerdictView:
     cites = bool(sentence.citations)
-    sign, label = SIGNS[check.verdict]
     notes = {
         SentenceVerdict.SUPPORTED: (
             "Quoted word for word" if check.reason == QUOTED_REASON else "The judge finds it in what is cited"
         ),
-        SentenceVerdict.UNDECIDED: "The judge cannot tell",
+        SentenceVerdict.UNDECIDED: "The judge cannot tell whether what is cited says it",
         SentenceVerdict.NO_CLAIM: "A question or an instruction, which needs no source",
     }
     note = notes.get(check.verdict) or describe_rejection(check.verdict, cites=cites, numbers=check.numbers)
@@ -399,8 +402,8 @@ def _verdict(check: SentenceCheck, cite: _MakeCite, sentence: CitedSentence, unc
     )
     return VerdictView(
         name=check.verdict.value,
-        sign=sign,
-        label=label,
+        sign=SIGNS[check.verdict],
+        label=LABELS[check.verdict],
         note=note[:1].upper() + note[1:],
         is_quoted=check.reason == QUOTED_REASON and _is_copy(sentence),
         nearest=None if nearest is None else cite(nearest.passage, [nearest.span]),

@@ -349,7 +349,7 @@ def test_a_pasted_text_is_checked_by_keyboard(browse: Open) -> None:
     page.locator("#sources").fill(SOURCES)
     page.locator("#question").press("Enter")
     judged = page.locator("#result .sentence .judged")
-    expect(judged).to_have_text(["✗ contradicted", "✓ supported", "○ not enough"])
+    expect(judged).to_have_text(["✗ contradicted", "✓ supported", "○ not supported"])
     expect(page.locator("#result u").first).to_have_text("1932")
     page.keyboard.press("n")
     expect(page.locator("#result .passage.shown")).to_contain_text("opened in 1931")
