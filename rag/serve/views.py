@@ -12,6 +12,7 @@ from rag.answer.export.sources import Link, merge_spans, plain_reason, spans_of
 from rag.answer.instructions import find_instructions
 from rag.answer.yes_no import find_quoted_question
 from rag.base.types import Answer, CitedSentence, Passage
+from rag.serve.links import view_url
 from rag.serve.passages import PassageContext
 
 _MAX_EXCERPT_LENGTH = 160  # characters of a passage that are quoted in a line
@@ -65,12 +66,14 @@ class Cite:
 class SentenceView:
     """A sentence with its citations, the text before it (`lead`), and its verdict once it is known.
 
-    `is_aside` is whether it is a quotation beside the one that has the short answer.
+    `is_copy` is whether a system quoted it, `is_aside` whether it is a quotation beside the one that has the short
+    answer.
     """
 
     number: int
     lead: str
     starts_paragraph: bool
+    is_copy: bool
     is_aside: bool
     pieces: tuple[Piece, ...]
     cites: tuple[Cite, ...]
@@ -116,7 +119,8 @@ class VerdictView:
 class PassageView:
     """A passage with marks, and its neighbours in the document.
 
-    `instruction` is the first place of a cited passage that reads like an instruction to a machine, or empty.
+    `original` is the address on the web, or of the file on this server, at the first words that are cited; empty
+    without one. `instruction` is the first place of a cited passage that reads like an instruction to a machine.
     """
 
     panel: str
@@ -126,6 +130,7 @@ class PassageView:
     href: str
     source: str
     url: str
+    original: str
     is_cited: bool
     title: str
     before: str = ""
@@ -277,6 +282,7 @@ def view_answer(
                 href=link(passage, cited_spans.get(passage.id, ())) or "",
                 source="" if context is None else context.source,
                 url="" if context is None else context.url,
+                original="" if context is None else _original(context, cited_spans.get(passage.id, ()), link),
                 is_cited=passage.id in cited_spans,
                 title=passage.title or passage.section or f"{untitled_prefix}{passage.id}",
                 before="" if context is None or context.before is None else context.before.text,
@@ -304,6 +310,15 @@ def view_answer(
         unresolved=sum(marker.is_citation for marker in answer.unresolved),
         yes_no_question=find_quoted_question(answer),
         short_answer=short_answer_line(answer) or "",
+    )
+
+
+def _original(context: PassageContext, spans: Sequence[tuple[int, int]], link: Link) -> str:
+    passage = context.passage
+    spans = spans or [(0, len(passage.text))]
+    address = link(passage, ()) or ""
+    return context.url_at(spans) or (
+        view_url(address, context.source, passage.text, spans) if context.has_files else ""
     )
 
 
@@ -360,6 +375,7 @@ def _sentences(
             number=n,
             lead=gap.strip() + " " if gap.strip() else "",
             starts_paragraph=n > 0 and gap.count("\n") > 1,
+            is_copy=_is_copy(sentence),
             is_aside=main not in (None, n) and _is_copy(sentence),
             pieces=split_at_spans(sentence.text, unsupported),
             cites=tuple(cite(passage, spans_of(sentence, passage)) for passage in sentence.cites),
