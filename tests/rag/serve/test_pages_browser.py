@@ -136,7 +136,8 @@ def asked(service: Service) -> list[str]:
 FORGET_CHECKS = """async () => {  // as if the page had been left before the verdicts came
     const script = document.querySelector("script[src*='/page.js']").src;
     const store = await import(script.replace(/page.js.*/, "store.js"));
-    for (const turn of await store.loadTurns(location.pathname.slice(3))) await store.saveTurn({...turn, checks: undefined});
+    const turns = await store.loadTurns(location.pathname.slice(3));
+    for (const turn of turns) await store.saveTurn({...turn, checks: undefined});
 }"""
 
 
