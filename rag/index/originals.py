@@ -101,6 +101,13 @@ class Originals:
             return self._urls[name]
         return name if number and DOCUMENTS in str(self._index.manifest.get("format", "")).split(", ") else ""
 
+    @property
+    def has_files(self) -> bool:
+        """Whether the index knows files that it was built from; an index in memory knows none."""
+        if self._index.members:
+            return any(Originals(member).has_files for member in self._index.members.values())
+        return self._index.build is not None and (self._index.build / FILES).exists()
+
     def knows(self, passage: str) -> bool:
         """Whether the index knows the file of a passage, by the passage's id."""
         return passage.rpartition("#")[0] in self._files
@@ -148,7 +155,7 @@ class Originals:
                 for name, member in index.members.items()
                 for file, place in Originals(member)._files.items()
             }
-        if index.build is None or not (index.build / FILES).exists():
+        if index.build is None or not self.has_files:
             return {}
         try:
             roots, records = roots_of(index.manifest, index.build.parent), read_files(index.build)

@@ -14,15 +14,15 @@ NO_VERDICT = "the judge gave no verdict"
 
 
 class DiscreetJudge(Judge):
-    """Judges as another judge; the reason of an undecided pair is `NO_VERDICT`, and the log has the real one."""
+    """Judges as another judge; the log has the reason of an undecided pair, callers get `NO_VERDICT`."""
 
-    def __init__(self, judge: Judge) -> None:
+    def __init__(self, judge: LlmJudge) -> None:
         self._judge = judge
 
     @property
     def name(self) -> str:
-        """The name of the other judge."""
-        return self._judge.name
+        """The name of the other judge, without its server's address: callers need not know who serves the model."""
+        return self._judge.name.replace(f"@{self._judge.client.endpoint}", "", 1)
 
     def decide(self, attributions: Sequence[Attribution]) -> list[Judgement]:
         """Judge each attribution; raises what the other judge raises."""

@@ -1,13 +1,16 @@
 """Links to passages: `{base}/p/{index}/{passage id}?mark=10-52,80-99` opens a passage with these spans marked."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from pathlib import PurePosixPath
 from urllib.parse import quote
 
 from rag.answer.export.sources import Link, merge_spans
 from rag.base.types import Answer
 from rag.index.joined import split_id
+from rag.index.originals import text_fragment
 
+_VIEWED = {".html": "text/html", ".htm": "text/html", ".xhtml": "text/html", ".md": "text/plain", ".txt": "text/plain"}
 _MARK = re.compile(r"(\d{1,9})-(\d{1,9})", re.ASCII)
 _MAX_MARKS = 100
 
@@ -21,6 +24,21 @@ def passage_url(base: str, index: str, passage: str, spans: Iterable[tuple[int, 
     marks = ",".join(f"{start}-{end}" for start, end in merge_spans(list(spans))[:_MAX_MARKS])
     url = f"{base.rstrip('/')}/p/{quote(index, safe='')}/{quote(passage, safe='')}"
     return f"{url}?mark={marks}" if marks else url
+
+
+def viewed_as(name: str) -> str:
+    """Return the media type with which a browser shows a file; empty if it is only saved."""
+    return _VIEWED.get(PurePosixPath(name).suffix.lower(), "")
+
+
+def view_url(passage: str, name: str, text: str, spans: Sequence[tuple[int, int]]) -> str:
+    """Return the link that shows the file of a passage at the first span of its text; empty for a file that is saved.
+
+    `passage` is the link to the passage (`passage_url`), `name` that of the file.
+    """
+    path, _, _ = passage.partition("?")
+    is_viewed = path.startswith("/p/") and viewed_as(name)
+    return f"/view/{path.removeprefix('/p/')}{text_fragment(text, spans)}" if is_viewed else ""
 
 
 def links_to(base: str, index: str) -> Link:

@@ -8,7 +8,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Generic, TypeVar
 from urllib.parse import quote
@@ -16,11 +16,12 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import Response
 
-from rag.base.errors import FormatError, NotFoundError, UsageError
+from rag.base.errors import BusyError, FormatError, NotFoundError, UsageError
 from rag.base.types import Passage
 from rag.index.originals import Original, OriginalFile, Originals, Span
-from rag.serve.links import read_marks
-from rag.serve.service import Service
+from rag.serve.links import passage_url, read_marks, view_url, viewed_as
+from rag.serve.passages import ServedPassages, find_neighbour
+from rag.serve.service import Reply, Service
 
 WIDTH = 1_400
 """Pixels of the pictures of pages, which are smaller if the page is very tall."""
@@ -32,6 +33,12 @@ _VERSION = 12  # digits of a file's checksum
 _NUMBER = re.compile(r"[1-9][0-9]{0,6}")
 _NOT_IN_NAMES = re.compile(r"[^\w .()+,@-]", re.ASCII)
 _BYTES = "application/octet-stream"
+
+# No script, form, frame or request; an origin of its own, so that it is no page of this server.
+_SANDBOX = (
+    "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'; "
+    "frame-ancestors 'none'"
+)
 
 T = TypeVar("T")
 
@@ -63,11 +70,15 @@ class _Cache(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class OriginalLinks:
-    """Where a passage stands in its original, the addresses of the pictures of its pages, and that of the file."""
+    """Where a passage stands in its original, the addresses of the pictures of its pages, and that of the file.
+
+    `view` is the address that shows an HTML or text file at the words; empty for other files.
+    """
 
     original: Original
     pictures: tuple[str, ...]
     download: str
+    view: str = ""
 
 
 class ServedOriginals:
@@ -86,12 +97,51 @@ class ServedOriginals:
     def locate(self, index: str, passage: str, spans: Sequence[Span] | None) -> OriginalLinks:
         """Find a passage, or spans of its text, in its original."""
         originals, indexed, file = self._open(index, passage)
-        key = (file.checksum, indexed, None if spans is None else tuple(spans))
-        with _not_found():
-            original = self._places.get(key, lambda: originals.locate_in(file, indexed, spans))
+        original = self._locate(originals, indexed, file, spans)
         address = f"{quote(index, safe='')}/{quote(passage, safe='')}"
         pictures = (f"/original/{address}?page={page.number}&v={file.checksum[:_VERSION]}" for page in original.pages)
-        return OriginalLinks(original, tuple(pictures), f"/download/{address}")
+        view = view_url(passage_url("", index, passage), file.name, indexed.text, spans or [(0, len(indexed.text))])
+        return OriginalLinks(original, tuple(pictures), f"/download/{address}", view)
+
+    def _locate(
+        self, originals: Originals, passage: Passage, file: OriginalFile, spans: Sequence[Span] | None
+    ) -> Original:
+        key = (file.checksum, passage, None if spans is None else tuple(spans))
+        with _not_found():
+            return self._places.get(key, lambda: originals.locate_in(file, passage, spans))
+
+    def with_pages(self, reply: Reply) -> Reply:
+        """Return a reply whose cited passages of PDFs have the page where the first cited words stand.
+
+        A passage that runs over several pages has the page where it begins, if the words cannot be found.
+        """
+        spans: dict[str, Span] = {}
+        for citation in reply.answer.citations:
+            spans.setdefault(citation.passage, citation.span)
+        pages = {
+            hit.passage.id: self._page_of(reply.passages, hit.passage, spans[hit.passage.id])
+            for hit in reply.answer.hits
+            if hit.passage.id in spans
+        }
+        hits = tuple(
+            replace(hit, passage=replace(hit.passage, page=pages.get(hit.passage.id, hit.passage.page)))
+            for hit in reply.answer.hits
+        )
+        return replace(reply, answer=replace(reply.answer, hits=hits))
+
+    def _page_of(self, passages: ServedPassages, passage: Passage, span: Span) -> int | None:
+        name, page = passage.id.rpartition("#")[0].lower(), passage.page
+        if page is None or not name.removesuffix(".gz").endswith(".pdf"):
+            return page
+        after = find_neighbour(passages.index, passage, 1)
+        if after is not None and after.page == page:  # nothing of it stands on the next page
+            return page
+        try:
+            file = passages.originals.file_of(passage.id)
+            pages = self._locate(passages.originals, passage, file, [span]).pages
+        except (NotFoundError, BusyError):  # the file is gone, or many others are being read
+            return page
+        return pages[0].number if pages else page
 
     def find(self, index: str, passage: str, spans: Sequence[Span] | None) -> OriginalLinks | None:
         """Find a passage as `locate`; None if the index was not built from files, or originals are not shown."""
@@ -147,7 +197,7 @@ def _not_found() -> Iterator[None]:
 
 
 class OriginalPages:
-    """The pictures of pages, and the files to download."""
+    """The pictures of pages, HTML and text files in a sandbox, and the files to download."""
 
     def __init__(self, service: Service, originals: ServedOriginals) -> None:
         self._service, self._originals = service, originals
@@ -168,8 +218,20 @@ class OriginalPages:
         headers = {"Cache-Control": f"private, max-age={_DAY}, immutable"} if is_fixed else {}
         return Response(picture, media_type="image/png", headers=headers)
 
+    async def view(self, request: Request) -> Response:
+        """Return an HTML or text file as it was read; browsers run nothing in it, and load nothing for it."""
+        index, passage = request.path_params["index"], request.path_params["passage"]
+        file = await self._service.run(self._originals.file, index, passage)
+        media_type = viewed_as(file.name)
+        if not media_type:
+            raise NotFoundError(f"{file.name} can only be saved")
+        headers = {"Content-Security-Policy": _SANDBOX, "Content-Type": media_type}  # its charset may be in the file
+        if media_type == "text/plain":
+            headers["Content-Type"] += "; charset=utf-8"
+        return Response(file.data, headers=headers)
+
     async def download(self, request: Request) -> Response:
-        """Return the file of a passage to be saved: no browser shows it, or runs what is in it, on this origin."""
+        """Return the file of a passage to be saved."""
         index, passage = request.path_params["index"], request.path_params["passage"]
         file = await self._service.run(self._originals.file, index, passage)
         name = PurePosixPath(file.name).name

@@ -11,7 +11,6 @@ import threading
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import replace
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from rag.answer.attribution.check import SentenceCheck, check_answer
 from rag.answer.llms import Price
 from rag.base.errors import BusyError, ModelFailureError, NotFoundError, QuestionError, UsageError, UserError
 from rag.base.terminal import pluralize
@@ -41,7 +39,7 @@ from rag.serve.recent import RecentAnswers
 from rag.serve.service import Service
 from rag.serve.site import Site
 from rag.serve.threads import ThreadPages
-from rag.serve.turns import AnsweredTurn, TurnRenderer, check_export, export_turn, read_place, write_checks, write_turn
+from rag.serve.turns import AnsweredTurn, TurnRenderer, check_export, export_turn, read_place
 from rag.serve.uploads import Documents
 from rag.serve.views import split_at_marks, view_answer
 from rag.web.pages import sentence
@@ -72,8 +70,9 @@ def routes(
     lists_documents = any(map(has_documents, service.indexes.values()))
     originals = originals or ServedOriginals(service, is_allowed=False)
     site = Site(service, documents=lists_documents, originals=originals.is_allowed)
-    recent, turns = RecentAnswers(), TurnRenderer(site, price, has_feedback=feedback is not None)
-    ask, threads = AskPages(site, turns, recent, base_url), ThreadPages(service, turns, base_url)
+    ratings = None if feedback is None else FeedbackFile(feedback)
+    recent, turns = RecentAnswers(), TurnRenderer(site, price, ratings)
+    ask, threads = AskPages(site, turns, recent, originals, base_url), ThreadPages(service, turns, base_url)
     other = OtherPages(site, originals)
     files = OriginalPages(service, originals)
     page_routes = [
@@ -82,6 +81,7 @@ def routes(
         Route("/t/{thread}", site.with_error_pages(ask.thread)),
         Route("/ask", with_messages(ask.events), methods=["POST"]),
         Route("/thread", with_messages(threads.show), methods=["POST"]),
+        Route("/verdicts", with_messages(threads.check), methods=["POST"]),
         Route("/thread/{format}", with_messages(threads.export), methods=["POST"]),
         Route("/compare", site.with_error_pages(ask.compare)),
         Route("/export/{format}", site.with_error_pages(ask.export), methods=["GET"]),
@@ -89,12 +89,13 @@ def routes(
         Route("/check", site.with_error_pages(other.check), methods=["GET", "POST"]),
         Route("/p/{index}/{passage:path}", site.with_error_pages(other.passage)),
         Route("/original/{index}/{passage:path}", site.with_error_pages(files.picture)),
+        Route("/view/{index}/{passage:path}", site.with_error_pages(files.view)),
         Route("/download/{index}/{passage:path}", site.with_error_pages(files.download)),
         Route("/static/{name:path}", site.pages.static),
     ]
-    if feedback is not None:
-        ratings = FeedbackPages(service, recent, FeedbackFile(feedback))
-        page_routes.append(Route("/feedback", with_messages(ratings.rate), methods=["POST"]))
+    if ratings is not None:
+        rate = FeedbackPages(service, recent, ratings).rate
+        page_routes.append(Route("/feedback", with_messages(rate), methods=["POST"]))
     if lists_documents:
         page_routes += DocumentPages(site, documents, libraries).routes()
     return page_routes
@@ -103,9 +104,11 @@ def routes(
 class AskPages:
     """The pages that answer questions."""
 
-    def __init__(self, site: Site, turns: TurnRenderer, recent: RecentAnswers, base_url: str | None) -> None:
+    def __init__(
+        self, site: Site, turns: TurnRenderer, recent: RecentAnswers, originals: ServedOriginals, base_url: str | None
+    ) -> None:
         self._site, self._service, self._base_url = site, site.service, base_url
-        self._recent, self._turns = recent, turns
+        self._recent, self._turns, self._originals = recent, turns, originals
         self._examples: dict[str, tuple[Index, Future[list[str]]]] = {}
 
     # --- pages --------------------------------------------------------------------------------------------------------
@@ -197,7 +200,7 @@ class AskPages:
         reply = self._recent.find(question, index, system, self._service.index(index))
         if reply is None:
             work = self._service.run_question(index, system, self._service.stream, question, index, system)
-            reply = await last_item(work)
+            reply = await self._service.run(self._originals.with_pages, await last_item(work))
             self._recent.add(reply)
         return export_turn(AnsweredTurn.of(reply, question), name, base_of(request, self._base_url))
 
@@ -268,19 +271,20 @@ class AskPages:
     ) -> Iterator[tuple[str, dict[str, Any]]]:
         length = 0
         for reply in self._service.stream(form.question, index, system, history=form.history, identifier=_new_id()):
-            turn = AnsweredTurn.of(reply, form.question)
             if not reply.is_complete:
+                turn = AnsweredTurn.of(reply, form.question)
                 is_longer = len(reply.answer.sentences) > length
                 length = len(reply.answer.sentences)
                 html = self._turns.draft(turn, form.id_prefix) if is_longer else ""
                 yield "draft", {"html": html}  # also an empty one, so that the work can be stopped
                 continue
+            reply = self._originals.with_pages(reply)
             self._recent.add(reply)
+            turn = AnsweredTurn.of(reply, form.question)
             yield "answer", self._answer_event(turn, form.id_prefix, base)
-            if not (reply.answer.abstained or not reply.answer.sentences):
-                judged_turn = replace(turn, checks=self._checks(reply.answer))
-                html = self._turns.verdicts(judged_turn, form.id_prefix)
-                yield "verdicts", {"html": html, "checks": write_checks(judged_turn.checks or ())}
+            judged_turn = turn.with_checks(self._service.judge_model)
+            if judged_turn.checks is not None:
+                yield "verdicts", self._turns.verdicts(judged_turn, form.id_prefix)
 
     def _answer_event(self, turn: AnsweredTurn, id_prefix: str, base: str) -> dict[str, Any]:
         return {
@@ -290,7 +294,7 @@ class AskPages:
             "sentences": len(turn.answer.sentences),
             "citations": sum(len(sentence.cites) for sentence in turn.answer.sentences),
             "answered": turn.history is not None,
-            "record": write_turn(turn),
+            "record": self._turns.record(turn),
         }
 
     async def _whole(self, question: str, index: str, system: str, id_prefix: str, base: str) -> Markup:
@@ -301,8 +305,9 @@ class AskPages:
                 if not reply.is_complete:
                     yield Markup()  # so that the work can be stopped
                     continue
+                reply = self._originals.with_pages(reply)
                 self._recent.add(reply)
-                turn = replace(AnsweredTurn.of(reply, question), checks=self._checks(reply.answer))
+                turn = AnsweredTurn.of(reply, question).with_checks(self._service.judge_model)
                 yield self._turns.answer(turn, id_prefix, base)
 
         return await last_item(self._service.run_question(index, system, turns))
@@ -310,9 +315,6 @@ class AskPages:
     def _failure(self, error: ModelFailureError, retry: str) -> Markup:
         """What stands in the place of an answer; `retry` is the address that asks again."""
         return self._site.part("failure.html.j2", message=sentence(error), retry=retry)
-
-    def _checks(self, answer: Answer) -> list[SentenceCheck] | None:
-        return None if answer.abstained else check_answer(answer, self._service.judge_model, nearest=True)
 
 
 def _look_for_examples(index: Index, future: "Future[list[str]]") -> None:

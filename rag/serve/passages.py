@@ -15,13 +15,15 @@ _NUMBERED_ID = re.compile(r"(.*?)(0|[1-9][0-9]{0,17})", re.DOTALL)
 class PassageContext:
     """A passage and its neighbours in the document, if the index has them.
 
-    `source` is the URL of a web page, or the name of a file; empty if the index knows neither.
+    `source` is the URL of a web page, or the name of a file; empty if the index knows neither. `has_files` is whether
+    the index knows the files that it was built from.
     """
 
     passage: Passage
     before: Passage | None = None
     after: Passage | None = None
     source: str = ""
+    has_files: bool = False
 
     @property
     def url(self) -> str:
@@ -54,6 +56,7 @@ class ServedPassages:
             find_neighbour(self.index, passage, -1),
             find_neighbour(self.index, passage, 1),
             self.originals.source_of(passage),
+            self.originals.has_files,
         )
 
 

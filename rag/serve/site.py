@@ -7,6 +7,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from rag.answer.attribution.check import LABELS, SentenceVerdict
 from rag.base.errors import UserError
 from rag.serve.http import error_parts, retry_header
 from rag.serve.service import Service
@@ -14,11 +15,11 @@ from rag.serve.views import SIGNS
 from rag.web.pages import Pages, sentence
 
 _MEANINGS = {
-    "supported": "what is cited says all of it",
-    "not_enough": "what is cited says only a part of it, or nothing is cited",
-    "contradicted": "what is cited, or else the nearest passage, says something else",
-    "undecided": "the judge cannot tell",
-    "no_claim": "a question or an instruction, which needs no source",
+    SentenceVerdict.SUPPORTED: "the cited sources say all of it",
+    SentenceVerdict.NOT_ENOUGH: "the cited sources do not say all of it, or nothing is cited: it may still be true",
+    SentenceVerdict.CONTRADICTED: "the cited sources, or else the nearest passage, say something else",
+    SentenceVerdict.UNDECIDED: "the judge cannot tell whether the sources say it",
+    SentenceVerdict.NO_CLAIM: "a question or an instruction, which needs no source",
 }
 _SESSIONS = {"rag-session", "__Host-rag-session"}  # cookies of `rag.serve.gate`
 
@@ -33,7 +34,7 @@ class Site:
         self._tabs = [("/", "Ask"), ("/check", "Check"), ("/compare", "Compare")]
         if documents:
             self._tabs.append(("/documents", "Documents"))
-        self._signs = [(kind.value, *signs, _MEANINGS[kind.value]) for kind, signs in SIGNS.items()]
+        self._signs = [(kind.value, sign, LABELS[kind], _MEANINGS[kind]) for kind, sign in SIGNS.items()]
 
     def page(self, request: Request, template: str, tab: str, *, status: int = 200, **values: object) -> Response:
         """Return a page; `tab` is the name of its tab."""

@@ -38,6 +38,19 @@ class ThreadPages:
                 parts.append({"message": sentence(error_parts(error)[2])})
         return parts
 
+    async def check(self, request: Request) -> Response:
+        """Return the verdicts of a stored answer whose verdicts the browser did not wait for."""
+        return json_response(await self._service.run(self._check, await read_json(request)))
+
+    def _check(self, value: object) -> dict[str, object]:
+        turn, limits = read_turn(value, self._service), self._service.limits
+        texts = [hit.passage.text for hit in turn.answer.hits]
+        if len(turn.answer.sentences) > limits.claims or len(texts) > limits.passages:
+            raise UsageError(f"at most {limits.claims} sentences and {limits.passages} passages can be checked at once")
+        if max(map(len, [turn.answer.text, *texts])) > limits.text:
+            raise UsageError("the stored answer is too long to be checked")
+        return self._turns.verdicts(turn.with_checks(self._service.judge_model), read_place(value))
+
     async def export(self, request: Request) -> Response:
         """Return a thread as a file, in one of `THREAD_FORMATS`."""
         name = request.path_params["format"]

@@ -6,7 +6,7 @@ checks must be of its sentences. Only then are the templates filled, which escap
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from typing import Any
 from urllib.parse import urlencode
@@ -16,7 +16,8 @@ from pydantic import BaseModel, TypeAdapter
 from starlette.responses import Response
 
 from autoais.base.io.jsonl import dumps
-from rag.answer.attribution.check import SentenceCheck
+from autoais.base.types import Judge
+from rag.answer.attribution.check import SentenceCheck, check_answer
 from rag.answer.export import FORMATS, ThreadTurn, export_answer
 from rag.answer.export.markdown import with_footnotes
 from rag.answer.llms import Price, cost
@@ -24,6 +25,7 @@ from rag.base.errors import NotFoundError, UsageError, UserError
 from rag.base.rows import read_answer, write_answer
 from rag.base.terminal import pluralize
 from rag.base.types import Answer, Citation
+from rag.serve.feedback import FeedbackFile
 from rag.serve.links import answer_urls, links_to
 from rag.serve.passages import PassageContext
 from rag.serve.service import Reply, Service
@@ -77,6 +79,12 @@ class AnsweredTurn:
         short_answer = self.answer.headline or self.answer.sentences[0].text
         return {"question": self.answer.question.text, "answer": short_answer[:_MAX_SHORT_LENGTH]}
 
+    def with_checks(self, judge: Judge) -> "AnsweredTurn":
+        """Return it with the judge's check of each sentence; an abstention stays without."""
+        if self.answer.abstained or not self.answer.sentences:
+            return self
+        return replace(self, checks=check_answer(self.answer, judge, nearest=True))
+
     def view(self, id_prefix: str) -> AnswerView:
         """Return what the page shows of it."""
         return view_answer(
@@ -106,13 +114,11 @@ class _Place(BaseModel):
     seconds: float = 0.0
 
 
-def write_turn(turn: AnsweredTurn) -> dict[str, Any]:
-    """Return a turn as JSON that a browser stores; `write_checks` has the rest."""
-    return {
-        "question": turn.question,
-        "system": turn.system,
-        "row": write_answer(turn.answer, turn.index, turn.seconds),
-    }
+def write_turn(turn: AnsweredTurn, feedback: FeedbackFile | None = None) -> dict[str, Any]:
+    """Return a turn as JSON that a browser stores, signed if it can be rated; `write_checks` has the rest."""
+    row = write_answer(turn.answer, turn.index, turn.seconds)
+    record = {"question": turn.question, "system": turn.system, "row": row}
+    return record if feedback is None else record | {"signature": feedback.sign(row)}
 
 
 def write_checks(checks: Sequence[SentenceCheck]) -> Any:  # noqa: ANN401  (JSON)
@@ -180,14 +186,18 @@ def _look_in(service: Service, index: str, answer: Answer) -> Look:
 
 
 class TurnRenderer:
-    """Turns as HTML. With a `price`, answers of models say their cost; with `has_feedback`, people can rate them."""
+    """Turns for the page. With a `price`, answers of models say their cost; with `feedback`, people can rate them."""
 
-    def __init__(self, site: Site, price: Price | None, *, has_feedback: bool = False) -> None:
-        self._site, self._price, self._has_feedback = site, price, has_feedback
+    def __init__(self, site: Site, price: Price | None, feedback: FeedbackFile | None = None) -> None:
+        self._site, self._price, self._feedback = site, price, feedback
+
+    def record(self, turn: AnsweredTurn) -> dict[str, Any]:
+        """Return a turn as a browser stores it."""
+        return write_turn(turn, self._feedback)
 
     def draft(self, turn: AnsweredTurn, id_prefix: str) -> Markup:
         """Return an answer that is still being written."""
-        return self._site.part("draft.html.j2", view=turn.view(id_prefix), has_feedback=self._has_feedback)
+        return self._site.part("draft.html.j2", view=turn.view(id_prefix), has_feedback=self._feedback is not None)
 
     def answer(self, turn: AnsweredTurn, id_prefix: str, base: str) -> Markup:
         """Return an answer; links of what is copied begin with `base`."""
@@ -200,15 +210,16 @@ class TurnRenderer:
             permalink=turn.permalink,
             links=[(name, label, f"/export/{name}?{turn.parameters}") for name, label in EXPORTS.items()],
             copies=() if view.abstained else _copies(turn, view, base),
-            feedback=turn.answer.question.id if self._has_feedback else "",
+            feedback=turn.answer.question.id if self._feedback is not None else "",
             searched="" if is_same else turn.answer.question.text,
             unanswered="Not answered by these sources",
             rest="Also read",
         )
 
-    def verdicts(self, turn: AnsweredTurn, id_prefix: str) -> Markup:
-        """Return what replaces parts of an answer when its checks are there."""
-        return self._site.part("verdicts.html.j2", view=turn.view(id_prefix))
+    def verdicts(self, turn: AnsweredTurn, id_prefix: str) -> dict[str, Any]:
+        """Return the checks of an answer, and the HTML that replaces parts of it when they are there."""
+        html = self._site.part("verdicts.html.j2", view=turn.view(id_prefix))
+        return {"html": html, "checks": write_checks(turn.checks or ())}
 
     def _meta(self, turn: AnsweredTurn, view: AnswerView) -> list[str]:
         """System, index, time, passages and cost of an answer."""

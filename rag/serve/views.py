@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from autoais.metrics.quotes import QuoteCheck, QuoteStatus
-from rag.answer.attribution.check import QUOTED_REASON, SentenceCheck, SentenceVerdict, describe_rejection
+from rag.answer.attribution.check import LABELS, QUOTED_REASON, SentenceCheck, SentenceVerdict, describe_rejection
 from rag.answer.export.rendering import short_answer_line
 from rag.answer.export.sources import Link, merge_spans, plain_reason, spans_of
 from rag.answer.instructions import find_instructions
 from rag.answer.yes_no import find_quoted_question
 from rag.base.types import Answer, CitedSentence, Passage
+from rag.serve.links import view_url
 from rag.serve.passages import PassageContext
 
 _MAX_EXCERPT_LENGTH = 160  # characters of a passage that are quoted in a line
@@ -19,13 +20,13 @@ _MAX_SENTENCE_LENGTH = 400  # characters of a sentence that contradicts
 _NEAREST = 3  # passages shown if there is no answer
 
 SIGNS = {
-    SentenceVerdict.SUPPORTED: ("✓", "supported"),
-    SentenceVerdict.NOT_ENOUGH: ("○", "not enough"),
-    SentenceVerdict.CONTRADICTED: ("✗", "contradicted"),
-    SentenceVerdict.UNDECIDED: ("?", "undecided"),
-    SentenceVerdict.NO_CLAIM: ("–", "no claim"),
+    SentenceVerdict.SUPPORTED: "✓",
+    SentenceVerdict.NOT_ENOUGH: "○",
+    SentenceVerdict.CONTRADICTED: "✗",
+    SentenceVerdict.UNDECIDED: "?",
+    SentenceVerdict.NO_CLAIM: "–",
 }
-"""The sign and the words of each verdict, so that nobody needs to see colours."""
+"""The sign of each verdict, which stands before its words (`LABELS`), so that nobody needs to see colours."""
 
 Look = Callable[[str], PassageContext | None]
 """Looks up a passage by id, with its neighbours; None if it is not in an index."""
@@ -65,12 +66,14 @@ class Cite:
 class SentenceView:
     """A sentence with its citations, the text before it (`lead`), and its verdict once it is known.
 
-    `is_aside` is whether it is a quotation beside the one that has the short answer.
+    `is_copy` is whether a system quoted it, `is_aside` whether it is a quotation beside the one that has the short
+    answer.
     """
 
     number: int
     lead: str
     starts_paragraph: bool
+    is_copy: bool
     is_aside: bool
     pieces: tuple[Piece, ...]
     cites: tuple[Cite, ...]
@@ -116,7 +119,8 @@ class VerdictView:
 class PassageView:
     """A passage with marks, and its neighbours in the document.
 
-    `instruction` is the first place of a cited passage that reads like an instruction to a machine, or empty.
+    `original` is the address on the web, or of the file on this server, at the first words that are cited; empty
+    without one. `instruction` is the first place of a cited passage that reads like an instruction to a machine.
     """
 
     panel: str
@@ -126,6 +130,7 @@ class PassageView:
     href: str
     source: str
     url: str
+    original: str
     is_cited: bool
     title: str
     before: str = ""
@@ -194,7 +199,11 @@ class AnswerView:
         """Name, sign, words and number of each verdict that occurs, without those of quoted sentences."""
         verdicts = [sentence.verdict for sentence in self.sentences if sentence.verdict is not None]
         number_by_name = Counter(verdict.name for verdict in verdicts if not verdict.is_quoted)
-        return [(kind.value, *SIGNS[kind], number_by_name[kind.value]) for kind in SIGNS if number_by_name[kind.value]]
+        return [
+            (kind.value, sign, LABELS[kind], number_by_name[kind.value])
+            for kind, sign in SIGNS.items()
+            if number_by_name[kind.value]
+        ]
 
     @property
     def quoted_count(self) -> int:
@@ -273,6 +282,7 @@ def view_answer(
                 href=link(passage, cited_spans.get(passage.id, ())) or "",
                 source="" if context is None else context.source,
                 url="" if context is None else context.url,
+                original="" if context is None else _original(context, cited_spans.get(passage.id, ()), link),
                 is_cited=passage.id in cited_spans,
                 title=passage.title or passage.section or f"{untitled_prefix}{passage.id}",
                 before="" if context is None or context.before is None else context.before.text,
@@ -300,6 +310,15 @@ def view_answer(
         unresolved=sum(marker.is_citation for marker in answer.unresolved),
         yes_no_question=find_quoted_question(answer),
         short_answer=short_answer_line(answer) or "",
+    )
+
+
+def _original(context: PassageContext, spans: Sequence[tuple[int, int]], link: Link) -> str:
+    passage = context.passage
+    spans = spans or [(0, len(passage.text))]
+    address = link(passage, ()) or ""
+    return context.url_at(spans) or (
+        view_url(address, context.source, passage.text, spans) if context.has_files else ""
     )
 
 
@@ -356,6 +375,7 @@ def _sentences(
             number=n,
             lead=gap.strip() + " " if gap.strip() else "",
             starts_paragraph=n > 0 and gap.count("\n") > 1,
+            is_copy=_is_copy(sentence),
             is_aside=main not in (None, n) and _is_copy(sentence),
             pieces=split_at_spans(sentence.text, unsupported),
             cites=tuple(cite(passage, spans_of(sentence, passage)) for passage in sentence.cites),
@@ -376,12 +396,11 @@ def _is_copy(sentence: CitedSentence) -> bool:
 
 def _verdict(check: SentenceCheck, cite: _MakeCite, sentence: CitedSentence, uncited_note: str) -> VerdictView:
     cites = bool(sentence.citations)
-    sign, label = SIGNS[check.verdict]
     notes = {
         SentenceVerdict.SUPPORTED: (
             "Quoted word for word" if check.reason == QUOTED_REASON else "The judge finds it in what is cited"
         ),
-        SentenceVerdict.UNDECIDED: "The judge cannot tell",
+        SentenceVerdict.UNDECIDED: "The judge cannot tell whether what is cited says it",
         SentenceVerdict.NO_CLAIM: "A question or an instruction, which needs no source",
     }
     note = notes.get(check.verdict) or describe_rejection(check.verdict, cites=cites, numbers=check.numbers)
@@ -399,8 +418,8 @@ def _verdict(check: SentenceCheck, cite: _MakeCite, sentence: CitedSentence, unc
     )
     return VerdictView(
         name=check.verdict.value,
-        sign=sign,
-        label=label,
+        sign=SIGNS[check.verdict],
+        label=LABELS[check.verdict],
         note=note[:1].upper() + note[1:],
         is_quoted=check.reason == QUOTED_REASON and _is_copy(sentence),
         nearest=None if nearest is None else cite(nearest.passage, [nearest.span]),

@@ -38,6 +38,15 @@ class SentenceVerdict(StrEnum):
     NO_CLAIM = "no_claim"
 
 
+LABELS = {
+    SentenceVerdict.SUPPORTED: "supported",
+    SentenceVerdict.NOT_ENOUGH: "not supported",
+    SentenceVerdict.CONTRADICTED: "contradicted",
+    SentenceVerdict.UNDECIDED: "unclear",
+    SentenceVerdict.NO_CLAIM: "nothing to check",
+}
+"""The words for each verdict, the same on pages and in exported files."""
+
 REJECTED = (SentenceVerdict.NOT_ENOUGH, SentenceVerdict.CONTRADICTED)
 """The verdicts of a sentence that the judge does not find supported; it is not one that it cannot decide."""
 

@@ -6,12 +6,10 @@ The trace may come from a server or a file of others, so whatever does not fit t
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from rag.answer.attribution.check import REJECTED, SentenceVerdict, describe_rejection
+from rag.answer.attribution.check import LABELS, REJECTED, SentenceVerdict, describe_rejection
 from rag.answer.export.escaping import one_line, visible
 from rag.answer.export.sources import Span, merge_spans
 from rag.base.types import Answer, Passage
-
-_LABELS = {SentenceVerdict.NOT_ENOUGH: "not supported", SentenceVerdict.CONTRADICTED: "contradicted"}
 
 Pieces = tuple[tuple[str, bool], ...]
 """A text in pieces on one line, each with whether its words differ."""
@@ -51,10 +49,10 @@ def list_rejections(answer: Answer) -> Iterator[Rejection]:
         place = check.get("contradiction")
         source = passages.get(str(place.get("passage"))) if isinstance(place, Mapping) else None
         if not isinstance(place, Mapping) or source is None or str(place.get("quote")) not in source.text:
-            yield Rejection(_LABELS[verdict], claim, explanation)
+            yield Rejection(LABELS[verdict], claim, explanation)
             continue
         quote = _split(str(place["quote"]), place.get("differences"))
-        yield Rejection(_LABELS[verdict], claim, explanation, quote, source, numbers.get(source.id))
+        yield Rejection(LABELS[verdict], claim, explanation, quote, source, numbers.get(source.id))
 
 
 def _split(text: str, spans: object) -> Pieces:

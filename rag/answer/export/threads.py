@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from autoais.base.io.jsonl import dumps
-from rag.answer.attribution.check import SentenceVerdict
+from rag.answer.attribution.check import LABELS, SentenceVerdict
 from rag.answer.export.escaping import html_text, markdown_line, one_line
 from rag.answer.export.html import answer_parts, check_parts, make_page, source_parts
 from rag.answer.export.markdown import footnoted
@@ -39,7 +39,7 @@ class ThreadTurn:
             return []
         accepted = (SentenceVerdict.SUPPORTED, SentenceVerdict.NO_CLAIM)
         return [
-            (one_line(sentence.text), verdict.value.replace("_", " "))
+            (one_line(sentence.text), LABELS[verdict])
             for sentence, verdict in zip(self.answer.sentences, self.verdicts, strict=False)
             if verdict not in accepted
         ]

@@ -47,6 +47,8 @@ document.addEventListener("click", (event) => {
 async function rate(button) {
   const answer = button.closest(".answer");
   const opinion = { answer: find(".rating", answer).dataset.answer, kind: button.dataset.rate };
+  const turn = turnOf.get(button.closest(".turn"));
+  if (turn?.row) Object.assign(opinion, { row: turn.row, signature: turn.signature || "" }); // the server forgets answers
   if (button.dataset.passage) {
     const link = find(`.sentence a.cite[aria-current][data-panel]`, answer) || find(`.sentence a.cite[data-panel=${CSS.escape(button.closest(".passage").id)}]`, answer);
     Object.assign(opinion, { sentence: Number(link.closest(".sentence").dataset.sentence), passage: button.dataset.passage });

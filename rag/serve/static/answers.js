@@ -50,7 +50,7 @@ export async function write(turn, question, retry, on = () => {}) {
     if (!answer) throw new Error("no answer");
   } catch (error) {
     settle();
-    if (answer) showUnchecked(turn);
+    if (answer) await check(turn, answer.record, (checks) => on(answer, checks));
     else if (stop.signal.aborted) fail(turn, "Stopped.", retry);
     else fail(turn, error.cause === "server" ? error.message : "The connection to the server was lost.", retry);
   }
@@ -86,13 +86,31 @@ function grow(turn, html) {
     said.after(...parts.slice(place + 1));
     for (const passage of all(".passage", update)) {
       const panel = find(`#${CSS.escape(passage.id)}`, answer);
-      if (panel) find(".here", panel).replaceWith(find(".here", passage)); // it may have more marks
+      if (panel) for (const part of [".here", "header p"]) find(part, panel).replaceWith(find(part, passage)); // it may have more marks
       else find(".passages", answer).append(passage);
     }
     const current = find("[aria-current]", answer);
     if (current) pickMarks(current, panelOf(current));
   }
   prepare(turn);
+}
+
+/** Get the verdicts of an answer that came without them, and tell `on` of the checks. */
+export async function check(turn, record, on) {
+  const summary = find("[data-part=summary]", turn);
+  if (!summary) return;
+  summary.replaceChildren(element("span", { className: "quiet busy", textContent: "Checking each sentence against what it cites" }));
+  try {
+    const reply = await post("/verdicts", { ...record, place: find(".answer", turn).dataset.place });
+    if (!reply.ok) throw new Error(await refusal(reply));
+    const { html, checks } = await reply.json();
+    showVerdicts(turn, html);
+    on(checks);
+  } catch {
+    const button = element("button", { type: "button", className: "small", textContent: "Check again" });
+    button.addEventListener("click", () => check(turn, record, on));
+    summary.replaceChildren("The sentences were not checked. ", button);
+  }
 }
 
 /** Put the verdicts into an answer; the citations stay, and with them the focus. */
@@ -109,10 +127,6 @@ function showVerdicts(turn, html) {
   }
   const current = find("[aria-current]", answer);
   if (current) pickMarks(current, panelOf(current));
-}
-
-export function showUnchecked(turn) {
-  find("[data-part=summary]", turn)?.replaceChildren("The sentences were not checked.");
 }
 
 /** Show the menus and the first passage of new answers. */

@@ -1,7 +1,7 @@
 // The page Compare: two answers side by side.
 
 import { write } from "./answers.js";
-import { announce, element, find } from "./dom.js";
+import { announce, element, find, growBox } from "./dom.js";
 
 const compareForm = find("#compare");
 const sides = find("#sides");
@@ -27,5 +27,6 @@ if (compareForm) {
     event.preventDefault();
     compare(compareForm.elements.q.value.trim());
   });
+  growBox(compareForm.elements.q);
   if (sides.dataset.ask) compare(sides.dataset.ask);
 }

@@ -39,3 +39,21 @@ export function post(address, value, signal) {
     signal,
   });
 }
+
+/** Make a box of a question as high as its text. */
+export function fitBox(box) {
+  box.style.height = "auto";
+  box.style.height = `${box.scrollHeight}px`;
+}
+
+/** Let a box grow with its text; Enter sends it, Shift+Enter begins a new line. */
+export function growBox(box) {
+  fitBox(box);
+  window.addEventListener("resize", () => fitBox(box));
+  box.addEventListener("input", () => fitBox(box));
+  box.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    box.form.requestSubmit();
+  });
+}

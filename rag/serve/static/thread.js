@@ -1,7 +1,7 @@
 // The page Ask: a thread of questions and answers, which this browser stores.
 
-import { fail, prepare, showUnchecked, write } from "./answers.js";
-import { all, announce, element, find, nodes, post, refusal } from "./dom.js";
+import { check, fail, prepare, write } from "./answers.js";
+import { all, announce, element, find, fitBox, growBox, nodes, post, refusal } from "./dom.js";
 import * as store from "./store.js";
 
 const MAX_TURNS = 20; // of a thread, that a follow-up is asked with
@@ -32,7 +32,8 @@ export async function keep(act, ...values) {
 function saveThread() {
   thread.at = Date.now();
   thread.questions = turns.map((turn) => turn.question);
-  return keep(store.saveThread, thread);
+  thread.answers = turns.map((turn) => turn.row?.answer || "");
+  return keep(store.saveThread, thread).then(() => document.dispatchEvent(new Event("threads")));
 }
 
 function startThread(question, push) {
@@ -81,7 +82,7 @@ export function showThread() {
 function fillBox(question) {
   const box = askForm.elements.q;
   if (!box.value.trim()) box.value = question;
-  fitBox();
+  fitBox(askForm.elements.q);
 }
 
 async function ask(question, { push = true } = {}) {
@@ -97,7 +98,7 @@ async function ask(question, { push = true } = {}) {
   const article = addArticle(turn);
   article.setAttribute("aria-busy", "true");
   if (q.value.trim() === question.trim()) q.value = "";
-  fitBox();
+  fitBox(askForm.elements.q);
   saveThread().then(showThread);
   keep(store.saveTurn, turn);
   showThread();
@@ -108,6 +109,7 @@ async function ask(question, { push = true } = {}) {
   const answer = await write(article, request, () => retry(question), (answer, checks) => {
     Object.assign(turn, answer.record, { checks });
     keep(store.saveTurn, turn);
+    saveThread();
   });
   article.removeAttribute("aria-busy");
   isAsking = false;
@@ -183,9 +185,12 @@ async function fillArticles(articles, batch) {
       continue;
     }
     article.append(...nodes(data.html));
-    if (!turn.checks && data.turn) showUnchecked(article);
     if (data.turn) context.push(data.turn);
     prepare(article);
+    if (!turn.checks && data.turn) check(article, turn, (checks) => { // the page was left before they came
+      turn.checks = checks;
+      keep(store.saveTurn, turn);
+    });
   }
 }
 
@@ -212,24 +217,12 @@ function chooseLast() {
   }
 }
 
-/** Make the box as high as its text. */
-function fitBox() {
-  const box = askForm.elements.q;
-  box.style.height = "auto";
-  box.style.height = `${box.scrollHeight}px`;
-}
-
 if (askForm) {
   askForm.addEventListener("submit", (event) => {
     event.preventDefault();
     ask(askForm.elements.q.value);
   });
-  askForm.elements.q.addEventListener("input", fitBox);
-  askForm.elements.q.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-    event.preventDefault();
-    askForm.requestSubmit();
-  });
+  growBox(askForm.elements.q);
   document.addEventListener("click", (event) => {
     const link = event.target.closest("a[data-question]");
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;

@@ -98,6 +98,29 @@ def test_what_was_not_answered_cannot_be_rated(
     assert (tmp_path / "feedback.jsonl").read_bytes() == b""
 
 
+def test_an_answer_that_a_browser_stores_is_rated_after_a_restart(
+    client: TestClient, index: Index, tmp_path: Path
+) -> None:
+    record = dict(events(client, question=QUESTION))["answer"]["record"]
+    row = json.loads(json.dumps(record["row"]).replace(".0,", ","))  # as browsers write numbers
+    path = tmp_path / "feedback.jsonl"
+    assert stat.S_IMODE((tmp_path / "feedback.key").stat().st_mode) == 0o600
+    opinion = {"answer": row["id"], "kind": "answers", "row": row, "signature": record["signature"]}
+    restarted = create_app(Service({"town": index}, ["reader"]), feedback=path)
+    with TestClient(restarted, base_url="http://localhost") as again:
+        for change in (
+            {"signature": "0" * 64},
+            {"signature": "ä"},
+            {"row": row | {"answer": "1932"}},
+            {"answer": "q-1"},
+        ):
+            assert again.post("/feedback", json=opinion | change).status_code == 404
+        assert path.read_bytes() == b""
+        assert again.post("/feedback", json=opinion).status_code == 200
+    assert [rating.answer for rating in read_ratings(path)] == [row["id"]]
+    assert [answer.id for answer in autoais.read_answers(tmp_path / "feedback.answers.jsonl")] == [row["id"]]
+
+
 def test_many_at_once_and_a_restart_break_no_line(client: TestClient, index: Index, tmp_path: Path) -> None:
     identifiers = [ask(client)["id"] for _ in range(4)]
     with ThreadPoolExecutor(8) as pool:

@@ -186,4 +186,5 @@ def test_the_words_of_a_judges_server_stay_in_the_log(
         judgement = client.post("/v1/judge", json=claim).json()
     service.close()
     assert (judgement["verdict"], judgement["reason"]) == ("undecided", "the judge gave no verdict")
+    assert judgement["judge"].startswith("llm:tiny/")  # and not where its server is
     assert "/srv" in caplog.text

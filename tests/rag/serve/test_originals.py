@@ -18,6 +18,7 @@ from rag.serve.app import create_app
 from rag.serve.keys import Keys
 from rag.serve.service import Service
 from tests.rag.documents.pdfs import Print, make_pdf
+from tests.rag.serve.test_pages import events
 
 FIRST, SECOND = "The old ferry crosses the river.", "A new bridge follows the harbour."
 PDF = make_pdf([[Print(FIRST, 700), Print(SECOND, 660)]])
@@ -26,6 +27,7 @@ KEY = "a-long-key-of-the-tests-0123456789"
 ADDRESSES = (
     "/original/docs/ferry.pdf%231?page=1",
     "/download/docs/ferry.pdf%231",
+    "/view/docs/n%C3%A4h%20%22x%22.html%231",
     "/v1/original?passage=ferry.pdf%231",
 )
 
@@ -99,7 +101,39 @@ def test_the_page_of_a_passage_shows_the_page_of_the_pdf_with_boxes(client: Test
     assert [link.text() for link in notes.css("a[download]")] == ["Download the file"]
 
 
-def test_a_file_is_only_downloaded_and_never_shown(client: TestClient) -> None:
+def test_a_citation_names_the_page_where_its_words_stand(tmp_path: Path) -> None:
+    ferry = [Print(f"The ferry carried {n} people on day {n}.", 700 - 20 * n) for n in range(3)]
+    (tmp_path / "town.pdf").write_bytes(make_pdf([ferry, [Print("The bridge of Harnholm opened in 1931.", 700)]]))
+    index = rag.build_index(tmp_path / "town.pdf", tmp_path / "town.index")
+    assert [passage.page for passage in index.store.rows([0])] == [1]  # where the passage begins
+    with TestClient(create_app(Service({"town": index}, ["extractive"])), base_url="http://localhost") as client:
+        question = "When did the bridge of Harnholm open?"
+        answer = dict(events(client, question=question, system="extractive"))["answer"]
+        tree = HTMLParser(answer["html"])
+        for css in (".passage header p", ".sources .quiet"):
+            assert tree.css(css)[0].text().strip() == "page 2"
+        assert "page 2: “" in tree.css(".copied[data-form=text]")[0].text()
+        assert answer["record"]["row"]["passages"][0]["page"] == 2
+        (tmp_path / "town.pdf").unlink()
+        with_file_gone = dict(events(client, question=question, system="extractive"))["answer"]
+        assert with_file_gone["record"]["row"]["passages"][0]["page"] == 1
+
+
+def test_an_html_file_is_shown_at_the_words_in_a_sandbox(client: TestClient) -> None:
+    page = HTMLParser(client.get("/p/docs/n%C3%A4h%20%22x%22.html%231?mark=0-12").text)
+    (link,) = [link for link in page.css("a.button") if link.text() == "Show in the document"]
+    path, _, fragment = str(link.attributes["href"]).partition("#")
+    assert fragment == ":~:text=The%20mayor%20we"
+    reply = client.get(path)
+    assert (reply.content, reply.headers["Content-Type"]) == (HTML, "text/html")
+    policy = reply.headers["Content-Security-Policy"].split("; ")
+    assert policy[:2] == ["sandbox", "default-src 'none'"]  # without allow-scripts and allow-same-origin
+    assert not any("http" in part or "'self'" in part for part in policy)
+    assert client.get("/view/docs/broken.md%231").headers["Content-Type"] == "text/plain; charset=utf-8"
+    assert client.get("/view/docs/ferry.pdf%231").status_code == 404
+
+
+def test_a_file_is_downloaded_as_it_was_read(client: TestClient) -> None:
     reply = client.get("/download/docs/n%C3%A4h%20%22x%22.html%231")
     assert reply.content == HTML
     assert reply.headers["Content-Type"] == "application/octet-stream"
@@ -141,7 +175,8 @@ def test_what_is_not_there_is_refused_in_one_line(client: TestClient, path: str,
 def test_a_file_that_changed_is_not_shown_and_the_page_says_so(client: TestClient, folder: Path) -> None:
     assert client.get(ADDRESSES[0]).status_code == 200
     (folder / "ferry.pdf").write_bytes(PDF + b"\n")
-    assert [client.get(address).status_code for address in ADDRESSES] == [404, 404, 404]  # not from a cache either
+    (folder / 'näh "x".html').write_bytes(HTML + b"\n")
+    assert {client.get(address).status_code for address in ADDRESSES} == {404}  # not from a cache either
     tree = HTMLParser(client.get("/p/docs/ferry.pdf%231").text)
     (note,) = tree.css(".original-note")
     assert note.text() == (

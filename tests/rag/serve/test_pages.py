@@ -285,7 +285,7 @@ def test_a_pasted_text_is_checked_against_an_index(client: TestClient) -> None:
     text = "The bridge has three arches of red brick [4]. The engineer was Queen Victoria. Do you like it?"
     reply = client.post("/check", data={"text": text, "against": "index", "index": "town"})
     tree = HTMLParser(reply.text)
-    assert texts(tree, ".sentence .judged") == ["✓ supported", "○ not enough", "– no claim"]
+    assert texts(tree, ".sentence .judged") == ["✓ supported", "○ not supported", "– nothing to check"]
     assert "Queen Victoria" in " ".join(texts(tree, ".sentence u"))
     assert texts(tree, ".sentence .note")[0].startswith(
         "No passage of the index supports it. Closest: “The engineer of the repair was Ida Brandt.”"
@@ -322,7 +322,7 @@ def test_what_a_model_contradicts_is_shown_beside_what_it_cites(tmp_path: Path) 
     service.close()
     answer, verdicts = HTMLParser(found[-2][1]["html"]), HTMLParser(found[-1][1]["html"])
     assert texts(answer, ".sentence a.cite") == ["1", "1"]  # the citation stays
-    assert texts(verdicts, "[data-part=verdict]") == ["✓ supported", "✗ contradicted", "○ not enough"]
+    assert texts(verdicts, "[data-part=verdict]") == ["✓ supported", "✗ contradicted", "○ not supported"]
     assert texts(verdicts, "[data-part=words] u") == ["two", "famous"]
     note = texts(verdicts, "[data-part=note]")[1]
     assert note.startswith("The source says three, not two: “It has three arches of red brick.”")

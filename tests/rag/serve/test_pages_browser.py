@@ -68,13 +68,11 @@ def slow_page(browse: Open, tmp_path: Path) -> Iterator[tuple[Page, SlowQuoter, 
 def browse(chromium: Any, address: str) -> Iterator[Open]:  # noqa: ANN401
     said: list[str] = []
 
-    def open_page(path: str = "/", *, url: str = address, requests_fail: bool = False, **options: object) -> Page:
+    def open_page(path: str = "/", *, url: str = address, expected: str = "no message", **options: object) -> Page:
         page = chromium.new_context(**{"viewport": {"width": 1280, "height": 800}} | options).new_page()
         page.on(
             "console",
-            lambda message: said.extend(
-                [message.text] * (not (requests_fail and message.text.startswith("Failed to load resource")))
-            ),
+            lambda message: said.extend([message.text] * (not message.text.startswith(expected))),
         )
         page.on("pageerror", lambda error: said.append(str(error)))
         page.on("dialog", lambda dialog: said.append(dialog.message))
@@ -147,6 +145,14 @@ def asked(service: Service) -> list[str]:
     return questions
 
 
+FORGET_CHECKS = """async () => {  // as if the page had been left before the verdicts came
+    const script = document.querySelector("script[src*='/page.js']").src;
+    const store = await import(script.replace(/page.js.*/, "store.js"));
+    const turns = await store.loadTurns(location.pathname.slice(3));
+    for (const turn of turns) await store.saveTurn({...turn, checks: undefined});
+}"""
+
+
 def test_a_thread_is_there_again_after_reload_back_and_forward(browse: Open, served: Service) -> None:
     page = browse()
     ask(page, QUESTION)
@@ -161,6 +167,9 @@ def test_a_thread_is_there_again_after_reload_back_and_forward(browse: Open, ser
         assert page.locator(".answer").all_inner_texts() == before
         expect(page.locator("h2.question")).to_have_text([QUESTION, "and how many arches has it?"])
 
+    page.reload()
+    check_thread()
+    page.evaluate(FORGET_CHECKS)
     page.reload()
     check_thread()
     page.locator(".passage.shown").first.get_by_role("link", name="Open as a page").click()
@@ -194,12 +203,17 @@ def test_threads_are_renamed_found_saved_and_deleted_by_keyboard(browse: Open) -
         page.get_by_role("button", name="Save as a page to share").click()
     assert waiting.value.suggested_filename == "b-bridges-b.html"
     assert "<mark>The Aller bridge opened in 1931.</mark>" in Path(waiting.value.path()).read_text("utf-8")
+    expect(page.locator("#sidebar #past a[aria-current=page]")).to_contain_text("<b>Bridges</b>")
     page.keyboard.press("h")
-    for text, count in (("arches", 0), ("aller bridges", 1)):
+    expect(page.locator("#find-thread")).to_be_focused()
+    for text, count in (("nothing", 0), ("aller bridges", 1), ("1931", 1)):  # of the question, and of the answer
         page.locator("#find-thread").fill(text)
         expect(page.locator("#past a")).to_have_count(count)
-    page.locator("#past").get_by_role("button", name="Delete").focus()
-    page.keyboard.press("Enter")
+    page.set_viewport_size(PHONE)
+    expect(page.locator("#sidebar")).to_be_hidden()
+    page.locator("#open-history").press("Enter")
+    page.locator("#history #past summary").press("Enter")
+    page.locator("#past").get_by_role("button", name="Delete").press("Enter")
     page.keyboard.press("Enter")
     expect(page.locator(".hero")).to_be_visible()  # it was the one shown
     page.locator("#open-history").press("Enter")
@@ -215,7 +229,7 @@ def answer_with(reply: dict[str, Any] | None, route: Any) -> None:  # noqa: ANN4
 
 
 def test_a_failed_question_stays_in_the_box(browse: Open, address: str) -> None:
-    page = browse(requests_fail=True)
+    page = browse(expected="Failed to load resource")
     ask(page, QUESTION)
     box, failure = page.locator("#q"), page.locator(".failure")
     box.fill("how many arches has it?")
@@ -361,7 +375,7 @@ def test_a_pasted_text_is_checked_by_keyboard(browse: Open) -> None:
     page.locator("#sources").fill(SOURCES)
     page.locator("#question").press("Enter")
     judged = page.locator("#result .sentence .judged")
-    expect(judged).to_have_text(["✗ contradicted", "✓ supported", "○ not enough"])
+    expect(judged).to_have_text(["✗ contradicted", "✓ supported", "○ not supported"])
     expect(page.locator("#result u").first).to_have_text("1932")
     page.keyboard.press("n")
     expect(page.locator("#result .passage.shown")).to_contain_text("opened in 1931")
@@ -472,15 +486,19 @@ def test_right_to_left_text_is_laid_out_as_such(browse: Open, tmp_path: Path) ->
         assert cite["x"] + cite["width"] <= words["x"] + 1  # it follows the sentence, on its left
 
 
-def test_a_citation_opens_the_page_of_the_pdf_with_its_words_in_a_box(browse: Open, tmp_path: Path) -> None:
+def test_a_citation_opens_the_original_at_its_words(browse: Open, tmp_path: Path) -> None:
     lines = [
         "The old ferry crosses the river twice a day.",
         "The bridge of Harnholm opened in 1931.",
         "It is of brick.",
     ]
     pages = [[], [Print(line, 500 - 30 * number, 80, 14) for number, line in enumerate(lines)]]
-    (tmp_path / "harnholm.pdf").write_bytes(make_pdf(pages))
-    service = Service({"town": rag.build_index(tmp_path / "harnholm.pdf", tmp_path / "town.index")}, ["extractive"])
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "harnholm.pdf").write_bytes(make_pdf(pages))
+    mill = "<script>document.title = 'evil'</script><p>The mill was built by Jonas Pell. It grinds rye."
+    (docs / "mill.html").write_text(f"<title>Mill</title>{'<p>The river is cold in winter.' * 99}{mill}", "utf-8")
+    service = Service({"town": rag.build_index(docs, tmp_path / "town.index")}, ["extractive"])
     with serving(create_app(service)) as url:
         page = browse("/?q=When did the bridge of Harnholm open?", url=url)
         page.locator(".sentence a.cite").first.click()
@@ -499,4 +517,10 @@ def test_a_citation_opens_the_page_of_the_pdf_with_its_words_in_a_box(browse: Op
         assert top + box["height"] / scale == pytest.approx(800 - 470 + 4, abs=3)
         assert box["width"] / scale == pytest.approx(240, rel=0.1)
         check(page)
+        page = browse("/?q=Who built the mill?", url=url, expected="Blocked script execution in")
+        page.locator(".sentence a.cite").first.click()
+        page.locator(".passage.shown footer").get_by_role("link", name="mill.html").click()
+        page.wait_for_function("scrollY > 800")  # at the words, which are after many others
+        assert "/view/town/mill.html" in page.url
+        assert page.title() == "Mill"
     service.close()

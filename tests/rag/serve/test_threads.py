@@ -79,6 +79,21 @@ def test_a_stored_answer_is_shown_as_it_was_without_asking(
     assert replies == []
 
 
+def test_verdicts_that_a_reload_cut_off_are_made_again(
+    client: TestClient, shown: dict[str, dict[str, Any]], record: dict[str, Any]
+) -> None:
+    del record["checks"]
+    reply = client.post("/verdicts", json=record)
+    assert (reply.status_code, reply.json()) == (200, shown["verdicts"])
+    record["row"] |= {
+        "answer": "Yes." * 101,
+        "sentences": [{"text": "Yes.", "start": 4 * n, "end": 4 * n + 4, "citations": []} for n in range(101)],
+    }
+    reply = client.post("/verdicts", json=record)
+    assert reply.status_code == 400
+    assert "At most 100 sentences" in reply.json()["message"]
+
+
 def test_an_answer_of_an_index_that_is_gone_is_still_shown(client: TestClient, record: dict[str, Any]) -> None:
     record["row"]["index"] = "gone"
     (turn,) = show(client, record)
@@ -163,7 +178,7 @@ def test_a_bad_thread_is_refused_in_one_line(client: TestClient, body: bytes, st
 
 
 def test_no_form_of_another_site_can_send_a_thread(client: TestClient) -> None:
-    for path in ("/thread", "/thread/html", "/export/json"):
+    for path in ("/thread", "/thread/html", "/verdicts", "/export/json"):
         assert client.post(path, content=b"{}", headers={"Content-Type": "text/plain"}).status_code == 415
 
 

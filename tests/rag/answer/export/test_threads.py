@@ -29,7 +29,7 @@ def test_markdown_has_all_turns_and_no_footnote_twice() -> None:
         "[^3-1]",
         "[^3-2]",
     ]
-    assert text.count("The judge doubts:\n\n- “It may rain.”: not enough\n") == 1
+    assert text.count("The judge doubts:\n\n- “It may rain.”: not supported\n") == 1
     assert "The sources do not answer this question" in text
 
 
@@ -40,7 +40,7 @@ def test_the_page_is_read_without_anything_else() -> None:
     ids = [node.attributes["id"] for node in page.css("[id]")]
     assert len(ids) == len(set(ids)) == 4
     assert {str(node.attributes["href"])[1:] for node in page.css("sup a")} == set(ids)
-    assert [node.text() for node in page.css(".doubts li")] == ["not enough: “It may rain.”"]
+    assert [node.text() for node in page.css(".doubts li")] == ["not supported: “It may rain.”"]
     assert [node.text() for node in page.css("#turn-3-source-1 mark")] == [
         "Arlen has a bridge.",
         "Nora Finch built it in 1911.",
