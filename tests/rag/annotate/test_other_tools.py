@@ -14,7 +14,7 @@ from rag.annotate import create_study
 from rag.annotate.items import Item
 from rag.annotate.settings import settings_of
 from rag.annotate.study import Study
-from rag.annotate.types import Evidence
+from rag.annotate.types import Entry, Evidence
 from rag.base.errors import UsageError, UserError
 from tests.conftest import Command, one_line_error
 from tests.rag.annotate.made import given, press
@@ -34,7 +34,9 @@ def make(folder: Path, *items: Item, scheme: str = "ais", people: tuple[str, ...
 def answer(study: Study, person: str, value: str, *evidence: Evidence, reason: str = "") -> None:
     work = given(study, person)
     study.verdict(
-        person, work.item.id, work.question.name, value, press=press(), evidence=evidence, reason=reason, seconds=2
+        person,
+        work.item.id,
+        Entry(work.question.name, value, press=press(), evidence=evidence, reason=reason, seconds=2),
     )
 
 
