@@ -82,7 +82,7 @@ test-core: .venv-core/done
 # and Haystack, and the evaluators that autoais scores in. Plugins of pytest that they bring stay off.
 test-extras: .venv-extras/done
 	PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 .venv-extras/bin/python -m pytest -rs tests/autoais/integrations \
-	  tests/rag/integrations tests/rag/serve/test_openai_langchain.py tests/rag/retrieval/test_databases.py \
+	  tests/rag/integrations tests/rag/serve/test_openai_*_*.py tests/rag/retrieval/test_databases.py \
 	  tests/autoais/base/test_engines.py tests/rag/answer/test_engines.py
 
 # Hours; `make test` runs a few cases of each. Results of papers and our own, made again and compared; every fault in
@@ -141,11 +141,16 @@ UV = .venv-test/bin/uv
 	fi
 	@touch $@
 
-# ragas 0.4.3 does not start with a newer langchain-community. promptfoo is tested where it is on the path.
+# ragas 0.4.3 does not start with a newer langchain-community. promptfoo is tested where it is on the path, the AI SDK
+# where npm is.
 .venv-extras/done: pyproject.toml .venv-test/done
 	$(UV) venv --quiet --clear --python .venv-test/bin/python .venv-extras
 	$(UV) pip install --quiet --python .venv-extras/bin/python -e ".[lancedb,measures,milvus,opensearch,postgresql,qdrant,ray,serve]" \
-	  pgserver "langchain-core>=1" "langchain-openai>=1" "llama-index-core>=0.14" "haystack-ai>=3" openai \
+	  pgserver "langchain-core>=1" "langchain-openai>=1" "llama-index-core>=0.14" \
+	  llama-index-llms-openai-like "haystack-ai>=3" openai \
 	  "inspect-ai>=0.3.285" "deepeval>=4.3" "ragas>=0.4.3" "langchain-community<0.4" "autojudge-base>=1" \
 	  "nuggetizer>=0.0.5" pytest hypothesis
+	if command -v npm > /dev/null; then \
+	  npm install --silent --no-audit --no-fund --prefix .venv-extras @ai-sdk/openai-compatible@2 ai@6; \
+	fi
 	@touch $@

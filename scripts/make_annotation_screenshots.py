@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, Page
 from rag.annotate import Settings, Study, create_study, open_study
 from rag.annotate.app import create_app
 from rag.annotate.items import Item, Source
+from rag.annotate.types import Entry
 from scripts.browser import chromium, save, serving
 from scripts.simulate_study import chance
 
@@ -65,7 +66,7 @@ def make_study(folder: Path) -> Study:
             yes = work.question.name == "interpretable" or wrong == (chance(n, work.item.text) < 0.1)
             seconds = 5 + 20 * chance(n, work.press)
             value = "yes" if yes else "no"
-            study.verdict(name, work.item.id, work.question.name, value, press=work.press, seconds=seconds)
+            study.verdict(name, work.item.id, Entry(work.question.name, value, press=work.press, seconds=seconds))
         study.revoke(name)  # gives the last item back
         study.invite(name)
     return study

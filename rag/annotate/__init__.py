@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rag.annotate.items import Item, items_of, read_items
     from rag.annotate.settings import Settings
     from rag.annotate.study import Study
+    from rag.annotate.types import Entry, Evidence
 
 _EXPORTS = {
     "rag.annotate.add": "add_items",
@@ -25,9 +26,21 @@ _EXPORTS = {
     "rag.annotate.items": "Item items_of read_items",
     "rag.annotate.settings": "Settings",
     "rag.annotate.study": "Study",
+    "rag.annotate.types": "Entry Evidence",
 }
 
-__all__ = ["Item", "Settings", "Study", "add_items", "create_study", "items_of", "open_study", "read_items"]
+__all__ = [
+    "Entry",
+    "Evidence",
+    "Item",
+    "Settings",
+    "Study",
+    "add_items",
+    "create_study",
+    "items_of",
+    "open_study",
+    "read_items",
+]
 
 if not TYPE_CHECKING:  # else type checkers would accept any name
     __getattr__ = on_first_use(__name__, _EXPORTS)

@@ -40,8 +40,8 @@ class CrowdSettings:
 
     `consent` is Markdown that a person accepts before the first item, `consent_version` its name; a person who accepted
     another text is asked again. `items` is how many items a participant of `service` gets, 0 for all that there are.
-    At the end a participant gets the link `completion_url`, the code `completion_code`, or with mturk a code of their
-    own; a participant who is blocked gets the link `screen_out_url`.
+    At the end a participant gets the link `completion_url` and the code `completion_code`: prolific needs at least one,
+    mturk has a code for each participant. A participant who is blocked gets the link `screen_out_url`.
     """
 
     consent: str = ""
@@ -68,16 +68,11 @@ def read_crowd(path: Path) -> CrowdSettings:
         if question.name in [earlier.name for earlier in questions]:
             raise row.error("name", f"{question.name!r} is taken; name the question otherwise")
         questions.append(question)
-    return CrowdSettings(
-        consent,
-        version,
-        cast("Service", table.choice("service", ("", *PARAMETERS), "")),
-        items,
-        _url(table, "completion_url"),
-        table.text("completion_code", 100, default=""),
-        _url(table, "screen_out_url"),
-        tuple(questions),
-    )
+    service = cast("Service", table.choice("service", ("", *PARAMETERS), ""))
+    url, code = _url(table, "completion_url"), table.text("completion_code", 100, default="").strip()
+    if service == "prolific" and not (url or code):
+        raise table.error("completion_url", "is missing; copy it from Prolific, or set completion_code")
+    return CrowdSettings(consent, version, service, items, url, code, _url(table, "screen_out_url"), tuple(questions))
 
 
 def _question(table: Table) -> PersonQuestion:

@@ -7,13 +7,13 @@ from sqlalchemy import Connection
 
 from rag.annotate import queries
 from rag.annotate.items import Item
-from rag.annotate.press_log import PressLog, check_access, press_content, standing_verdicts, storable
+from rag.annotate.press_log import PressLog, check_access, check_texts, press_content, standing_verdicts, storable
 from rag.annotate.queries import COMMENT, FLAG, UNDO, VERDICT, Row
 from rag.annotate.ratings import evidence_in
 from rag.annotate.record import StudyRecord
 from rag.annotate.redact import redact
 from rag.annotate.schemes import Question
-from rag.annotate.types import Evidence, PastItem, PastVerdict, Work
+from rag.annotate.types import Entry, PastItem, PastVerdict, Work
 from rag.base.errors import PressError
 
 
@@ -80,43 +80,30 @@ class PastWork(PressLog):
             past_question = self._past_question(full_item, verdicts, question)
             return self._make_work(connection, person, assignment, past_question, verdicts, can_undo=False)
 
-    def revise(
-        self,
-        annotator: str,
-        item: str,
-        question: str,
-        value: str,
-        *,
-        press: str,
-        evidence: Sequence[Evidence] = (),
-        reason: str = "",
-        comment: str = "",
-        seconds: float | None = None,
-        shown: str | None = None,
-    ) -> bool:
+    def revise(self, annotator: str, item: str, entry: Entry) -> bool:
         """Replace this person's verdict on a finished item. The log keeps the first one; exports take the last.
 
         Later verdicts that do not follow from the new one are taken back too. Returns whether the item is still
         finished; if not, what is to be asked after the new verdict is asked next. Raises `PressError`, as for
         `verdict`, and for an item that is flagged or of the training round.
         """
-        reason, comment = storable("reason", reason, PressError), storable("comment", comment, PressError)
+        check_texts(entry)
+        question = entry.question
         with self.database.write() as connection:
             person = self._person(connection, annotator)
             assignment = self._assignment(connection, person, item)
-            content = press_content(VERDICT, person.id, assignment.item, question, value)
-            if self._is_repeated(connection, press, content):
+            content = press_content(VERDICT, person.id, assignment.item, question, entry.value)
+            if self._is_repeated(connection, entry.press, content):
                 return bool(assignment.state != "leased")
             check_access(person)
             _check_past(assignment)
             full_item, verdicts = self.item(assignment.item), standing_verdicts(connection, assignment)
             past_question = self._past_question(full_item, verdicts, question)
-            seconds = self._check_shown(shown, person.id, item, press, question, seconds)
-            spans = self._check_answer(full_item, past_question, value, evidence, reason)
-            remaining = self._follow(full_item, verdicts | {question: value})
+            seconds = self._check_shown(entry.shown, person.id, item, entry.press, question, entry.seconds)
+            spans = self._check_answer(full_item, past_question, entry)
+            remaining = self._follow(full_item, verdicts | {question: entry.value})
             self._take_back(connection, assignment, (verdicts.keys() - remaining.keys()) | {question})
-            self._record(connection, assignment, press, content, spans=spans, reason=reason, seconds=seconds)
-            self._record_comment(connection, assignment, comment)
+            self._record_entry(connection, assignment, entry, content, spans=spans, seconds=seconds)
             is_finished = self._question(full_item, remaining, assignment.phase) is None
             if not is_finished:
                 self._reopen(connection, assignment)

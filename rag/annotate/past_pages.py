@@ -4,15 +4,14 @@ import secrets
 from datetime import UTC, datetime
 
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from rag.annotate.schemes import flags_for
-from rag.annotate.site import Site, comment_of, field, reason_of
+from rag.annotate.site import Site, comment_of, field
 from rag.annotate.types import PastItem
-from rag.annotate.work import evidence_of, seconds_of, work_view
+from rag.annotate.work import entry_of, work_view
 from rag.base.errors import PressError
 from rag.web.pages import sentence
 
@@ -76,19 +75,15 @@ class PastPages:
     async def _question_page(
         self, request: Request, person: str, item: str, question: str, *, notice: str = "", status: int = 200
     ) -> Response:
-        past = await run_in_threadpool(self._study.past_item, person, item)
         work = await run_in_threadpool(self._study.past_work, person, item, question)
-        verdict = next(verdict for verdict in past.verdicts if verdict.question.name == work.question.name)
-        options = {option.value: option.label_for(work.item.kind) for option in work.question.options}
         return self._site.page(
             request,
             "work.html.j2",
             status=status,
             me=person,
             notice=notice,
-            earlier_label=options[verdict.value],
-            reason=verdict.reason,
-            **work_view(self._study, work, verdict.evidence),
+            revising=True,
+            **work_view(self._study, work),
         )
 
     async def revise(self, request: Request) -> Response:
@@ -98,7 +93,7 @@ class PastPages:
         """
         person, form = await self._site.person(request), await self._site.form(request)
         try:
-            is_finished = await self._revise(person.id, form)
+            is_finished = await run_in_threadpool(self._study.revise, person.id, field(form, "item"), entry_of(form))
         except PressError as error:
             try:
                 return await self._question_page(
@@ -107,21 +102,6 @@ class PastPages:
             except PressError:
                 raise error from None
         return RedirectResponse("/past" if is_finished else "/", 303)
-
-    async def _revise(self, person: str, form: FormData) -> bool:
-        return await run_in_threadpool(
-            self._study.revise,
-            person,
-            field(form, "item"),
-            field(form, "question"),
-            field(form, "value"),
-            press=field(form, "press"),
-            evidence=evidence_of(form),
-            reason=reason_of(form),
-            comment=comment_of(form),
-            seconds=seconds_of(form),
-            shown=field(form, "shown"),
-        )
 
     async def unflag(self, request: Request) -> Response:
         """Take back a flag, and ask about the item."""

@@ -1,6 +1,7 @@
 """Potato's formats: the configuration of a task, its items, and the state of each user with their annotations.
 
 Documented at potatoannotator.readthedocs.io (data format, configuration reference, export formats). JSON is YAML.
+Its page counts the offsets of spans as JavaScript does, in UTF-16 units, and without line breaks, which are `<br>`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -133,14 +134,15 @@ def _spans(export: UnitExport, entry: RatedItem, ratings: Sequence[Rating]) -> l
     if is_flag(ratings):
         return []
     evidence_questions = {question.name for question in export.questions if export.asks_evidence(question)}
+    passage = entry.texts()[PASSAGE]
     return [
         [
             {
                 "schema": f"{rating.question}-{EVIDENCE}",
                 "name": EVIDENCE,
                 "title": EVIDENCE,
-                "start": start,
-                "end": end,
+                "start": _page_offset(passage, start),
+                "end": _page_offset(passage, end),
                 "id": f"{rating.question}-{number}",
                 "target_field": PASSAGE,
             },
@@ -150,3 +152,8 @@ def _spans(export: UnitExport, entry: RatedItem, ratings: Sequence[Rating]) -> l
         if rating.question in evidence_questions
         for number, (start, end) in enumerate(entry.spans(rating))
     ]
+
+
+def _page_offset(text: str, position: int) -> int:
+    """Return where Potato's page has the code point at this position."""
+    return len(text[:position].replace("\n", "").encode("utf-16-le", "surrogatepass")) // 2

@@ -14,13 +14,14 @@ from rag.annotate.items import Item, item_of, unstorable
 from rag.annotate.links import Links
 from rag.annotate.queries import COMMENT, FLAG, UNDO, VERDICT, Row
 from rag.annotate.queue import Queue
+from rag.annotate.ratings import evidence_in
 from rag.annotate.redact import redact
 from rag.annotate.scheme_file import open_scheme
 from rag.annotate.schemes import Question
 from rag.annotate.settings import Settings
 from rag.annotate.shown import ShownTokens, limit_seconds
 from rag.annotate.store import Database, pairs
-from rag.annotate.types import MAX_EVIDENCE, Evidence, Work
+from rag.annotate.types import MAX_EVIDENCE, Entry, Evidence, Work
 from rag.base.errors import LinkError, PressError, UsageError
 
 _MAX_REASON_LENGTH, _MAX_PRESS_LENGTH, _MAX_PAUSE_SECONDS = 10_000, 100, 24 * 3600.0
@@ -93,6 +94,7 @@ class PressLog:
             can_undo=can_undo,
             attempt=assignment.attempt,
             shown=self.shown.make(person.id, assignment.handle, question.name, press),
+            entered=_last_entered(connection, assignment, question),
         )
 
     def _assignment(self, connection: Connection, person: Row, handle: str) -> Row:
@@ -132,17 +134,29 @@ class PressLog:
             raise PressError("the answer does not belong to the question that was shown; answer again")
         return limit_seconds(seconds, token_content.seconds)
 
-    def _check_answer(
-        self, item: Item, question: Question, value: str, evidence: Sequence[Evidence], reason: str
-    ) -> str:
+    def _check_answer(self, item: Item, question: Question, entry: Entry) -> str:
         """Return the evidence as JSON; raises `PressError` for an answer that is none, or lacks what is required."""
-        if value not in question.values:
+        if entry.value not in question.values:
             values = ", ".join(question.values)
-            raise PressError(f"the answers to {question.name!r} are {values}, found {value!r:.60}")
-        spans = self._spans(item, question, value, evidence)
-        if self.settings.reasons == "required" and not reason.strip():
+            raise PressError(f"the answers to {question.name!r} are {values}, found {entry.value!r:.60}")
+        spans = self._spans(item, question, entry.value, entry.evidence)
+        if self.settings.reasons == "required" and not entry.reason.strip():
             raise PressError("a reason is missing; write why")
         return spans
+
+    def _record_entry(
+        self,
+        connection: Connection,
+        assignment: Row,
+        entry: Entry,
+        content: Mapping[str, str],
+        *,
+        spans: str,
+        seconds: float | None,
+    ) -> None:
+        """Record a verdict, with its checked evidence and time, and the comment."""
+        self._record(connection, assignment, entry.press, content, spans=spans, reason=entry.reason, seconds=seconds)
+        self._record_comment(connection, assignment, entry.comment)
 
     def _spans(self, item: Item, question: Question, value: str, evidence: Sequence[Evidence]) -> str:
         """Return the evidence as JSON; raises `PressError` for what is not in the sources, or is missing."""
@@ -228,6 +242,21 @@ def check_access(person: Row) -> None:
     """Raise `PressError` for a person who is blocked."""
     if person.blocked is not None:
         raise PressError("your part in this study has ended; nothing more is recorded")
+
+
+def _last_entered(connection: Connection, assignment: Row, question: Question) -> Entry | None:
+    parameters = {"person": assignment.annotator, "item": assignment.item, "attempt": assignment.attempt}
+    row = connection.execute(queries.LAST_ENTERED, parameters | {"question": question.name}).first()
+    if row is None:
+        return None
+    evidence = evidence_in(row.evidence)
+    return Entry(row.question, row.value, press=row.press, evidence=evidence, reason=row.reason, seconds=row.seconds)
+
+
+def check_texts(entry: Entry) -> None:
+    """Raise `PressError` for a reason or comment that is too long, or holds what no database stores."""
+    storable("reason", entry.reason, PressError)
+    storable("comment", entry.comment, PressError)
 
 
 def find_person(connection: Connection, person: str) -> Row | None:

@@ -145,6 +145,19 @@ STANDING = (
     .order_by(presses.c.id)
 )
 """A person's verdicts on an item, and the flag, without those that were taken back."""
+LAST_ENTERED = (
+    sa.select(presses)
+    .where(
+        (presses.c.annotator == _person)
+        & (presses.c.item == _item)
+        & (presses.c.attempt == bindparam("attempt"))
+        & (presses.c.kind == VERDICT)
+        & (presses.c.question == bindparam("question"))
+    )
+    .order_by(presses.c.id.desc())
+    .limit(1)
+)
+"""A person's last verdict on a question about an item, also one that was taken back."""
 LAST_PRESS = (
     sa.select(presses)
     .where(

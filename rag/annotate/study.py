@@ -1,7 +1,7 @@
 """An annotation study: its people, the item that each gets next, and their verdicts."""
 
 import hmac
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,14 @@ from rag.annotate.items import Item, unstorable
 from rag.annotate.links import check_person
 from rag.annotate.other_tools import export_to
 from rag.annotate.past import PastWork
-from rag.annotate.press_log import check_access, find_person, press_content, standing_verdicts, storable
+from rag.annotate.press_log import check_access, check_texts, find_person, press_content, standing_verdicts, storable
 from rag.annotate.queries import ADJUDICATION, AUDIT, FLAG, UNDO, VERDICT, Row
 from rag.annotate.schemes import flags_for
 from rag.annotate.store import batches, people, presses, study_facts
 from rag.annotate.types import (
     Annotator,
     Audit,
-    Evidence,
+    Entry,
     Feedback,
     Inspection,
     Phase,
@@ -184,43 +184,29 @@ class Study(PastWork):
 
     # --- presses ---------------------------------------------------------------------------------------------------
 
-    def verdict(
-        self,
-        annotator: str,
-        item: str,
-        question: str,
-        value: str,
-        *,
-        press: str,
-        evidence: Sequence[Evidence] = (),
-        reason: str = "",
-        comment: str = "",
-        seconds: float | None = None,
-        shown: str | None = None,
-    ) -> Feedback | None:
+    def verdict(self, annotator: str, item: str, entry: Entry) -> Feedback | None:
         """Record a verdict on `Work.item.id`; returns after the commit, in training with feedback.
 
         Raises `PressError` if the person is blocked or never held the item, the question is not the one asked now (as
         in a second tab), the value is not among the options, or evidence or a reason is required and missing. With
-        `shown`, which is `Work.shown`, also if another question was shown, or this one for less than `MIN_SHOWN`. A
-        verdict after the lease has expired is recorded. `seconds` is the time for this question, at most that since it
-        was `shown`; without it, the time since then, or since the person's last press. `comment` is on the item.
+        `Entry.shown`, also if another question was shown, or this one for less than `MIN_SHOWN`. A verdict after the
+        lease has expired is recorded.
         """
-        reason, comment = storable("reason", reason, PressError), storable("comment", comment, PressError)
+        check_texts(entry)
+        question, value = entry.question, entry.value
         with self.database.write() as connection:
             person = self._person(connection, annotator)
             assignment = self._assignment(connection, person, item)
             content = press_content(VERDICT, person.id, assignment.item, question, value)
             full_item = self.item(assignment.item)
-            if self._is_repeated(connection, press, content):
+            if self._is_repeated(connection, entry.press, content):
                 return self._feedback(full_item, assignment, question, value)
             check_access(person)
             verdicts = standing_verdicts(connection, assignment)
             scheme_question = self._check_question(assignment, full_item, verdicts, question)
-            seconds = self._check_shown(shown, person.id, item, press, question, seconds)
-            spans = self._check_answer(full_item, scheme_question, value, evidence, reason)
-            self._record(connection, assignment, press, content, spans=spans, reason=reason, seconds=seconds)
-            self._record_comment(connection, assignment, comment)
+            seconds = self._check_shown(entry.shown, person.id, item, entry.press, question, entry.seconds)
+            spans = self._check_answer(full_item, scheme_question, entry)
+            self._record_entry(connection, assignment, entry, content, spans=spans, seconds=seconds)
             if self._question(full_item, verdicts | {question: value}, assignment.phase) is None:
                 self._finish(connection, person, assignment, "done")
             else:
@@ -254,7 +240,7 @@ class Study(PastWork):
             self._finish(connection, person, assignment, "flagged")
 
     def undo(self, annotator: str, *, press: str) -> None:
-        """Take back this person's last press; it stays in the log.
+        """Take back this person's last press; it stays in the log, and `Work.entered` has what was entered.
 
         Raises `PressError` if there is none, or the person is blocked. Presses of the training round are not
         taken back: its feedback has been seen.

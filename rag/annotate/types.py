@@ -1,7 +1,7 @@
 """The records of a study: people, their work, and the progress."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Literal
 
 from rag.annotate.items import Item
@@ -21,6 +21,26 @@ class Evidence:
     passage: str
     start: int
     end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a person enters about an item: a verdict on a question, and what belongs to it.
+
+    `press` is a unique id of this press: the same one twice is recorded once. `comment` is on the item. `seconds` is
+    the time for this question, at most that since it was `shown`, which is `Work.shown`; without it, the time since
+    then, or since the person's last press.
+    """
+
+    question: str
+    value: str
+    _: KW_ONLY
+    press: str
+    evidence: Sequence[Evidence] = ()
+    reason: str = ""
+    comment: str = ""
+    seconds: float | None = None
+    shown: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +66,8 @@ class Work:
     on the item. `done_count` and `left_count` count this person's items (in training, of this attempt). `press` is a
     fresh id, which the form sends back: the same press twice is recorded once. `shown` says which question this is,
     for which press, and since when, signed: an answer with it is refused for another question, or sent too soon.
+    `entered` is what this person last entered for the question, if that was taken back or is revised now; without its
+    comment, which stays on the item.
     """
 
     item: Item
@@ -58,6 +80,7 @@ class Work:
     can_undo: bool
     attempt: int = 0
     shown: str = ""
+    entered: Entry | None = None
 
 
 @dataclass(frozen=True, slots=True)

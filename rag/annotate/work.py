@@ -17,7 +17,7 @@ from rag.annotate.items import Item, Source
 from rag.annotate.schemes import Question, flags_for
 from rag.annotate.site import Site, comment_of, field, reason_of
 from rag.annotate.study import Study
-from rag.annotate.types import Annotator, Evidence, Feedback, Work
+from rag.annotate.types import Annotator, Entry, Evidence, Feedback, Work
 from rag.base.errors import PressError
 from rag.web.pages import sentence
 
@@ -59,6 +59,7 @@ class WorkPages:
             status=status,
             notice=notice,
             me=person.id,
+            revising=False,
             **work_view(self._study, await self._crowd.limit(person, work)),
         )
 
@@ -67,19 +68,7 @@ class WorkPages:
         person, form = await self._site.person(request), await self._site.form(request)
         item = field(form, "item")
         before = await run_in_threadpool(self._study.next, person.id) if field(form, "phase") == "training" else None
-        feedback = await run_in_threadpool(
-            self._study.verdict,
-            person.id,
-            item,
-            field(form, "question"),
-            field(form, "value"),
-            press=field(form, "press"),
-            evidence=evidence_of(form),
-            reason=reason_of(form),
-            comment=comment_of(form),
-            seconds=seconds_of(form),
-            shown=field(form, "shown"),
-        )
+        feedback = await run_in_threadpool(self._study.verdict, person.id, item, entry_of(form))
         if feedback is not None:
             after = await run_in_threadpool(self._study.next, person.id)
             if after is not None and after.item.id == item:  # the explanation would give away the next question
@@ -137,7 +126,21 @@ class WorkPages:
         return await self._now(request, person, notice=sentence(error), status=409)
 
 
-def evidence_of(form: FormData) -> tuple[Evidence, ...]:
+def entry_of(form: FormData) -> Entry:
+    """Return what a person entered in the form of a question. Raises `PressError` for evidence that is no span."""
+    return Entry(
+        field(form, "question"),
+        field(form, "value"),
+        press=field(form, "press"),
+        evidence=_evidence_of(form),
+        reason=reason_of(form),
+        comment=comment_of(form),
+        seconds=_seconds_of(form),
+        shown=field(form, "shown"),
+    )
+
+
+def _evidence_of(form: FormData) -> tuple[Evidence, ...]:
     """Return the spans `start:end:passage` of a form, each once, in order. Raises `PressError`."""
     spans = []
     for value in map(str, form.getlist("evidence")):
@@ -149,7 +152,7 @@ def evidence_of(form: FormData) -> tuple[Evidence, ...]:
     return tuple(sorted(dict.fromkeys(spans), key=lambda span: (span.passage, span.start, span.end)))
 
 
-def seconds_of(form: FormData) -> float | None:
+def _seconds_of(form: FormData) -> float | None:
     """Return the seconds that the browser measured; None if it measured none, NaN for what is no number."""
     seconds = field(form, "seconds")
     try:
@@ -158,12 +161,18 @@ def seconds_of(form: FormData) -> float | None:
         return math.nan
 
 
-def work_view(study: Study, work: Work, evidence: Collection[Evidence] = ()) -> dict[str, Any]:
-    """Return what the templates show of a person's work; `evidence` is chosen already."""
+def work_view(study: Study, work: Work) -> dict[str, Any]:
+    """Return what the templates show of a person's work, with what the person entered before."""
     is_optional = work.question.evidence_for and study.settings.evidence != "off"
     choosable = bool((is_optional or work.question.words_for) and work.item.sources)
     view = item_view(study, work.item, work.question, choosable=choosable)
-    return view | {"work": work} | _evidence_view(view["sources"], evidence)
+    entered = work.entered
+    labels = {option.value: option.label_for(work.item.kind) for option in work.question.options}
+    return (
+        view
+        | {"work": work, "entered_label": labels.get(entered.value, "") if entered else ""}
+        | _evidence_view(view["sources"], entered.evidence if entered else ())
+    )
 
 
 def _evidence_view(

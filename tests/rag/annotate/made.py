@@ -4,7 +4,7 @@ import uuid
 
 from rag.annotate.items import Item, Source
 from rag.annotate.study import Study
-from rag.annotate.types import Work
+from rag.annotate.types import Entry, Work
 
 
 class Clock:
@@ -46,7 +46,7 @@ def given(study: Study, person: str) -> Work:
 
 def answer(study: Study, person: str, work: Work, value: str) -> None:
     """Answer the question asked now."""
-    study.verdict(person, work.item.id, work.question.name, value, press=work.press)
+    study.verdict(person, work.item.id, Entry(work.question.name, value, press=work.press))
 
 
 def finish(study: Study, person: str, *values: str) -> str | None:

@@ -337,6 +337,20 @@ def test_undo_takes_back_the_last_press(study: Study) -> None:
     assert ada.send("/undo", ada.fields("#undo")).status_code == 409
 
 
+def test_undo_brings_back_the_evidence_and_the_reason(study: Study) -> None:
+    ada = Person(study)
+    ada.press("yes")
+    boxes = [str(box.attributes["value"]) for box in ada.page().css("input[name=evidence]")]
+    assert "You took back" not in text_of(ada.page(), ".dock")
+    ada.press("yes", evidence=boxes[0], reason="It says <b>so</b>.")
+    ada.send("/undo", ada.fields("#undo"))
+    page = ada.page()
+    assert "You took back: Yes, fully attributable." in text_of(page, ".dock")
+    assert text_of(page, "textarea[name=reason]") == "It says <b>so</b>."
+    checked = [box for box in page.css("input[name=evidence]") if "checked" in box.attributes]
+    assert [box.attributes["value"] for box in checked] == boxes[:1]
+
+
 def test_the_very_last_press_can_be_undone(tmp_path: Path) -> None:
     ada = Person(make_study(tmp_path, ANSWER))
     ada.press("no")

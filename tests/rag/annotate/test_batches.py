@@ -10,6 +10,7 @@ from autoais.base.types import Citation, CitedSentence, Passage
 from rag.annotate import add_items, open_study
 from rag.annotate.store import batches
 from rag.annotate.study import Study
+from rag.annotate.types import Entry
 from rag.base.errors import FormatError, UsageError
 from tests.rag.annotate.conftest import MakeStudy
 from tests.rag.annotate.made import finish, given, make_items, press
@@ -65,7 +66,7 @@ def test_a_batch_is_replaced_and_ended_while_people_work(make_study: MakeStudy) 
     study = make_study(2, annotators=1, people=["ada", "bob"])
     held = given(study, "ada")
     study.assign("one", items=["q0/0", "q1/0"], people=["bob"])
-    study.verdict("ada", held.item.id, "interpretable", "no", press=press())  # what she holds is still recorded
+    study.verdict("ada", held.item.id, Entry("interpretable", "no", press=press()))  # what she holds is still recorded
     assert study.next("ada") is None
     assert set(work(study, "bob")) == set(text_of(0, 1))
     study.assign("one", items=["q0/0"], people=["ada"])

@@ -22,6 +22,7 @@ from rag.annotate.app import create_app
 from rag.annotate.items import Item, Source, Turn
 from rag.annotate.schemes import SCHEMES
 from rag.annotate.study import Study
+from rag.annotate.types import Entry
 from tests.rag.annotate.test_app import EVIL, TRAINING, evil_item
 from tests.rag.annotate.web_study import (
     ANSWER,
@@ -684,7 +685,9 @@ def test_a_tie_is_decided_by_keyboard_and_axe_finds_nothing(
         study.invite(name)
         work = study.next(name)
         assert work
-        study.verdict(name, work.item.id, "support", value, press=work.press, reason=f"The reason for {value}. " * 20)
+        study.verdict(
+            name, work.item.id, Entry("support", value, press=work.press, reason=f"The reason for {value}. " * 20)
+        )
     server = serve(study)
     boss = browser.open(server.link("boss", "admin"), viewport=viewport, bypass_csp=True)
     boss.goto(f"http://127.0.0.1:{server.port}/admin/ties")

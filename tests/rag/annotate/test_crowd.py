@@ -43,6 +43,7 @@ required = true
 name = "language"
 text = "Your first language"
 """
+COMPLETION = 'completion_url = "https://app.prolific.com/submissions/complete?cc=C1A2"\n'
 ADA = {"PROLIFIC_PID": "5f0aada", "STUDY_ID": "s1", "SESSION_ID": "t1"}
 
 
@@ -268,6 +269,8 @@ def test_people_with_a_personal_link_consent_too_and_get_all_items(tmp_path: Pat
         ("items = 2", "items = true", "items should be an integer, found true"),
         ("https://app.prolific.com/submissions/complete?cc=C1A2", "javascript:alert(1)", "begins with https://"),
         ("https://app.prolific.com/submissions/complete?cc=C1A2", "https://", "begins with https://"),
+        (COMPLETION, "", "completion_url is missing; copy it from Prolific, or set completion_code"),
+        (COMPLETION, 'completion_code = " "\n', "completion_url is missing"),
         ('"18 to 29", "30 or more"', '"18 to 29"', "questions[0]: choices should be 2 to 60 different texts"),
         ('"18 to 29", "30 or more"', "18, 30", "questions[0]: choices should be texts of 1 to 200 characters"),
         ('name = "language"', 'name = "age"', "questions[1]: name 'age' is taken"),

@@ -20,7 +20,7 @@ from rag.annotate.guidelines import record_guidelines
 from rag.annotate.settings import Settings
 from rag.annotate.study import Study
 from rag.annotate.triage import estimate, read_triage, triage
-from rag.annotate.types import Evidence
+from rag.annotate.types import Entry, Evidence
 from rag.base.errors import UsageError
 from tests.judges import OneByOne
 from tests.rag.annotate.conftest import MakeStudy
@@ -56,10 +56,12 @@ def scripted(study: Study, clock: Clock) -> None:
             if turn == 3:
                 study.flag(person, work.item.id, "expert", press=name)
             elif work.question.name == "informative":
-                study.verdict(person, work.item.id, "informative", "no" if turn == number else "yes", press=name)
+                study.verdict(person, work.item.id, Entry("informative", "no" if turn == number else "yes", press=name))
             else:
                 spans = [Evidence(work.item.sources[0].id, 0, 4)]
-                study.verdict(person, work.item.id, "attributable", "yes", press=name, evidence=spans, reason="é\n")
+                study.verdict(
+                    person, work.item.id, Entry("attributable", "yes", press=name, evidence=spans, reason="é\n")
+                )
             if turn == 5:
                 study.undo(person, press=f"{name}-undo")
     study.adjudicate("boss", "q0/0#0", "attributable", "no", press="last")
@@ -223,7 +225,7 @@ def test_people_get_what_the_judge_is_not_sure_of_first_and_a_sample_of_the_rest
         number = int(work.item.text.split()[2])
         numbers.append(number)
         answer(study, "ada", work, "yes")
-        study.verdict("ada", work.item.id, "attributable", "yes" if number % 2 else "no", press=press())
+        study.verdict("ada", work.item.id, Entry("attributable", "yes" if number % 2 else "no", press=press()))
     assert len(numbers) == len(chosen)
     assert all(number % 3 == 0 for number in numbers[:30])
     manifest = study.export(tmp_path / "out")
@@ -252,7 +254,7 @@ def test_an_item_that_most_flagged_gives_the_estimate_no_label(make_study: MakeS
                 study.flag(person, work.item.id, "malformed", press=press())
                 continue
             answer(study, person, work, "yes")
-            study.verdict(person, work.item.id, "attributable", "yes", press=press())
+            study.verdict(person, work.item.id, Entry("attributable", "yes", press=press()))
     study.export(tmp_path / "out")
     assert json.loads((tmp_path / "out" / "triage.json").read_text("utf-8"))["labelled"] == 3
 

@@ -14,7 +14,7 @@ from rag.annotate import create_study
 from rag.annotate.items import Item
 from rag.annotate.settings import settings_of
 from rag.annotate.study import Study
-from rag.annotate.types import Evidence
+from rag.annotate.types import Entry, Evidence
 from rag.base.errors import UsageError, UserError
 from tests.conftest import Command, one_line_error
 from tests.rag.annotate.made import given, press
@@ -34,7 +34,9 @@ def make(folder: Path, *items: Item, scheme: str = "ais", people: tuple[str, ...
 def answer(study: Study, person: str, value: str, *evidence: Evidence, reason: str = "") -> None:
     work = given(study, person)
     study.verdict(
-        person, work.item.id, work.question.name, value, press=press(), evidence=evidence, reason=reason, seconds=2
+        person,
+        work.item.id,
+        Entry(work.question.name, value, press=press(), evidence=evidence, reason=reason, seconds=2),
     )
 
 
@@ -182,7 +184,12 @@ def test_potato_gets_its_configuration_items_and_the_state_of_each_user(answered
         scheme = schemes[schema]
         assert scheme["annotation_type"] == "text" or name in [label["name"] for label in scheme["labels"]]
     spans = [span for span, _ in ada["instance_id_to_span_to_value"]["q1"]]
-    assert [item[span["target_field"]][span["start"] : span["end"]] for span in spans] == ["The Aller", "Lund"]
+    page = (
+        item["passage"].replace("\n", "").encode("utf-16-le")
+    )  # JavaScript's text of Potato's page, whose lines end in <br>
+    quotes = [page[2 * span["start"] : 2 * span["end"]].decode("utf-16-le") for span in spans]
+    assert ("\n" in item["passage"], "\U0001f600" in item["passage"], quotes) == (True, True, ["The Aller", "Lund"])
+    assert {span["target_field"] for span in spans} == {"passage"}
     assert {span["schema"] for span in spans} == {"attributable-evidence"}
     bob = json.loads((states / "bob/user_state.json").read_text("utf-8"))
     assert bob["instance_id_to_label_to_value"] == {"q1": [[{"schema": "flagged", "name": "flagged"}, "true"]]}

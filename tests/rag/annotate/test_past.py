@@ -9,7 +9,7 @@ import pytest
 
 from rag.annotate.shown import MIN_SHOWN
 from rag.annotate.study import Study
-from rag.annotate.types import Evidence
+from rag.annotate.types import Entry, Evidence
 from rag.base.errors import PressError
 from tests.rag.annotate.conftest import MakeStudy
 from tests.rag.annotate.made import Clock, answer, finish, given, make_items, press
@@ -52,7 +52,7 @@ def test_a_revision_is_kept_beside_the_first_verdict_and_exports_take_the_last(
     clock.now += 3
     sent = {"press": again.press, "reason": "I read on.", "seconds": 2.5, "shown": again.shown}
     for _ in range(2):
-        assert study.revise("ada", work.item.id, "attributable", "yes", **sent)  # type: ignore[arg-type]
+        assert study.revise("ada", work.item.id, Entry("attributable", "yes", **sent))  # type: ignore[arg-type]
     rows = exported(study, tmp_path)
     (row,) = [row for row in rows if row["revised"]]
     assert (row["question"], row["value"], row["reason"], row["seconds"]) == ("attributable", "yes", "I read on.", 2.5)
@@ -75,7 +75,9 @@ def test_a_past_verdict_has_its_evidence_and_reason(make_study: MakeStudy) -> No
     answer(study, "ada", work, "yes")
     source = given(study, "ada").item.sources[0]
     span = Evidence(source.id, 0, 5)
-    study.verdict("ada", work.item.id, "attributable", "yes", press=press(), evidence=[span], reason="It says so.")
+    study.verdict(
+        "ada", work.item.id, Entry("attributable", "yes", press=press(), evidence=[span], reason="It says so.")
+    )
     (verdict,) = study.past_item("ada", work.item.id).verdicts[1:]
     assert (verdict.evidence, verdict.reason) == ((span,), "It says so.")
     records = study.verdicts(question="attributable")
@@ -87,10 +89,10 @@ def test_a_revision_takes_back_what_does_not_follow_and_asks_what_does(make_stud
     work = given(study, "ada")
     finish(study, "ada", "yes", "yes")
     finish(study, "ada", "no")
-    assert study.revise("ada", work.item.id, "interpretable", "no", press=press())
+    assert study.revise("ada", work.item.id, Entry("interpretable", "no", press=press()))
     assert labels(study, tmp_path) == {("ada", "interpretable", "no")}
     assert study.progress().finished == 2
-    assert not study.revise("ada", work.item.id, "interpretable", "yes", press=press())
+    assert not study.revise("ada", work.item.id, Entry("interpretable", "yes", press=press()))
     assert study.progress().finished == 1
     asked = given(study, "ada")
     assert (asked.item.id, asked.question.name) == (work.item.id, "attributable")
@@ -112,7 +114,7 @@ def test_what_cannot_be_revised(make_study: MakeStudy, clock: Clock) -> None:
 
     def refused(item: str, question: str, words: str, **more: Any) -> None:  # noqa: ANN401
         with pytest.raises(PressError, match=words):
-            study.revise("ada", item, question, "no", press=more.pop("press", None) or press(), **more)
+            study.revise("ada", item, Entry(question, "no", press=more.pop("press", None) or press(), **more))
 
     refused(trained.item.id, "interpretable", "training round")
     refused(held.item.id, "interpretable", "have not finished")
@@ -155,7 +157,7 @@ def test_comments_are_kept_and_are_no_ratings(make_study: MakeStudy, tmp_path: P
     clock.now += 4
     study.comment("ada", work.item.id, "Is Arlen a town?", press="c1")
     clock.now += 3
-    study.verdict("ada", work.item.id, "interpretable", "no", press=press(), comment="It is one.")
+    study.verdict("ada", work.item.id, Entry("interpretable", "no", press=press(), comment="It is one."))
     (entry,) = study.past("ada")
     assert entry.comment == "It is one."
     study.comment("ada", work.item.id, "", press="c2")
@@ -183,4 +185,4 @@ def test_a_gold_item_looks_like_others_among_past_items(make_study: MakeStudy) -
     golden = [entry for entry in past if entry.item.text.startswith("The g")]
     assert golden
     assert all((entry.item.expected, entry.item.explanation) == ({}, "") for entry in past)
-    assert study.revise("ada", golden[0].item.id, "interpretable", "no", press=press())
+    assert study.revise("ada", golden[0].item.id, Entry("interpretable", "no", press=press()))

@@ -23,7 +23,7 @@ from rag.annotate.create import create_study, open_study
 from rag.annotate.settings import Settings
 from rag.annotate.store import assignments, items, presses
 from rag.annotate.study import Study
-from rag.annotate.types import Work
+from rag.annotate.types import Entry, Work
 from rag.base.errors import PressError
 from tests.rag.annotate.made import Clock, make_items, press
 
@@ -89,7 +89,7 @@ class Rules(RuleBasedStateMachine):
         if not new:
             value = self.acknowledged[work.press][2]
         try:
-            self.study.verdict(person, work.item.id, work.question.name, value, press=work.press)
+            self.study.verdict(person, work.item.id, Entry(work.question.name, value, press=work.press))
         except PressError:
             assert new
         else:
@@ -132,7 +132,7 @@ class Rules(RuleBasedStateMachine):
             self.acknowledged[given] = (person, "", "")
             return
         question = data.draw(st.sampled_from([verdict.question.name for verdict in entry.verdicts]))
-        is_finished = self.study.revise(person, entry.item.id, question, value, press=given)
+        is_finished = self.study.revise(person, entry.item.id, Entry(question, value, press=given))
         assert is_finished == (question == "attributable" or value == "no" or len(entry.verdicts) == 2)
         self.acknowledged[given] = (person, question, value)
 

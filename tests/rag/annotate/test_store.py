@@ -17,6 +17,7 @@ from rag.annotate.create import create_study, open_study
 from rag.annotate.settings import Settings
 from rag.annotate.store import presses
 from rag.annotate.study import Study
+from rag.annotate.types import Entry
 from rag.base.errors import StudyError, UserError
 from scripts.postgresql import Server, postgresql_programs, running_postgresql
 from tests.rag.annotate.conftest import MakeStudy
@@ -101,7 +102,7 @@ def test_a_full_disk(study: Study) -> None:
     def fill() -> None:
         nonlocal done
         while (work := study.next("ada")) is not None:
-            study.verdict("ada", work.item.id, work.question.name, "yes", press=work.press, reason="x" * 5000)
+            study.verdict("ada", work.item.id, Entry(work.question.name, "yes", press=work.press, reason="x" * 5000))
             done += 1
 
     with pytest.raises(StudyError) as caught:

@@ -16,7 +16,7 @@ from rag.annotate.items import Cell, Item, Source, Table
 from rag.annotate.settings import Settings
 from rag.annotate.store import presses
 from rag.annotate.study import Study
-from rag.annotate.types import MAX_EVIDENCE, Evidence
+from rag.annotate.types import MAX_EVIDENCE, Entry, Evidence
 from rag.base.errors import LinkError, PressError, StudyError, UsageError, UserError
 from tests.conftest import present
 from tests.rag.annotate.conftest import MakeStudy
@@ -147,9 +147,9 @@ def test_a_press_cannot_be_used_for_something_else(make_study: MakeStudy) -> Non
     work, other = given(study, "ada"), given(study, "bob")
     answer(study, "ada", work, "yes")
     with pytest.raises(PressError, match="used before"):
-        study.verdict("ada", work.item.id, "interpretable", "no", press=work.press)
+        study.verdict("ada", work.item.id, Entry("interpretable", "no", press=work.press))
     with pytest.raises(PressError, match="used before"):
-        study.verdict("bob", other.item.id, "interpretable", "yes", press=work.press)
+        study.verdict("bob", other.item.id, Entry("interpretable", "yes", press=work.press))
     assert len(rows(study)) == 1
 
 
@@ -191,7 +191,9 @@ def test_a_press_that_does_not_fit_is_refused(make_study: MakeStudy, values: dic
     work = given(study, "ada")
     sent = {"item": work.item.id, "question": "interpretable", "value": "yes", "press": "p1", "reason": ""} | values
     with pytest.raises(PressError, match=words) as caught:
-        study.verdict("ada", sent["item"], sent["question"], sent["value"], press=sent["press"], reason=sent["reason"])
+        study.verdict(
+            "ada", sent["item"], Entry(sent["question"], sent["value"], press=sent["press"], reason=sent["reason"])
+        )
     assert "\n" not in str(caught.value)
     assert rows(study) == []
 
@@ -206,10 +208,12 @@ def test_sql_in_every_field_is_only_text(make_study: MakeStudy, tmp_path: Path) 
     study.invite(name, "admin")
     for _ in range(2):
         work = given(study, name)
-        study.verdict(name, work.item.id, "interpretable", "yes", press=work.press, reason=HOSTILE)
+        study.verdict(name, work.item.id, Entry("interpretable", "yes", press=work.press, reason=HOSTILE))
         work = given(study, name)
         evidence = [Evidence(work.item.sources[0].id, 0, 3)]
-        study.verdict(name, work.item.id, "attributable", "yes", press=work.press, evidence=evidence, reason=HOSTILE)
+        study.verdict(
+            name, work.item.id, Entry("attributable", "yes", press=work.press, evidence=evidence, reason=HOSTILE)
+        )
     study.adjudicate(name, HOSTILE, "attributable", "no", press=HOSTILE.strip().replace("\n", ""), reason=HOSTILE)
     study.block(name, HOSTILE)
     found = exported(study, tmp_path)
@@ -228,13 +232,17 @@ def test_evidence_must_lie_in_the_sources(make_study: MakeStudy) -> None:
     end = len(source.text)
     for wrong in (("x", 0, 3), (source.id, 0, end + 1), (source.id, 3, 3), (source.id, -1, 3)):
         with pytest.raises(PressError, match="not in the sources"):
-            study.verdict("ada", work.item.id, "attributable", "yes", press=work.press, evidence=[Evidence(*wrong)])
+            study.verdict(
+                "ada", work.item.id, Entry("attributable", "yes", press=work.press, evidence=[Evidence(*wrong)])
+            )
     many = [Evidence(source.id, 0, 1)] * (MAX_EVIDENCE + 1)
     with pytest.raises(PressError, match="at most 100 pieces of evidence, found 101"):
-        study.verdict("ada", work.item.id, "attributable", "yes", press=work.press, evidence=many)
+        study.verdict("ada", work.item.id, Entry("attributable", "yes", press=work.press, evidence=many))
     with pytest.raises(PressError, match="evidence is missing"):
         answer(study, "ada", work, "yes")
-    study.verdict("ada", work.item.id, "attributable", "yes", press=work.press, evidence=[Evidence(source.id, 0, end)])
+    study.verdict(
+        "ada", work.item.id, Entry("attributable", "yes", press=work.press, evidence=[Evidence(source.id, 0, end)])
+    )
     assert json.loads(rows(study)[-1].evidence) == [{"passage": source.id, "start": 0, "end": end}]
 
 
@@ -242,9 +250,9 @@ def test_no_evidence_is_wanted_for_a_no(make_study: MakeStudy) -> None:
     study = make_study(1, evidence="required", reasons="required", people=["ada"])
     work = given(study, "ada")
     with pytest.raises(PressError, match="a reason is missing"):
-        study.verdict("ada", work.item.id, "interpretable", "yes", press=work.press, reason=" ")
-    study.verdict("ada", work.item.id, "interpretable", "yes", press=work.press, reason="clear")
-    study.verdict("ada", work.item.id, "attributable", "no", press=press(), reason="says green")
+        study.verdict("ada", work.item.id, Entry("interpretable", "yes", press=work.press, reason=" "))
+    study.verdict("ada", work.item.id, Entry("interpretable", "yes", press=work.press, reason="clear"))
+    study.verdict("ada", work.item.id, Entry("attributable", "no", press=press(), reason="says green"))
     assert study.next("ada") is None
 
 
@@ -254,12 +262,12 @@ def test_seconds_are_measured_where_a_page_sends_none(make_study: MakeStudy, clo
     clock.now += 12.5
     answer(study, "ada", work, "yes")
     clock.now += 4
-    study.verdict("ada", work.item.id, "attributable", "yes", press=press())
+    study.verdict("ada", work.item.id, Entry("attributable", "yes", press=press()))
     for sent in (float("nan"), -1.0, 1e9):
         work = given(study, "ada")
-        study.verdict("ada", work.item.id, "interpretable", "no", press=work.press, seconds=sent)
+        study.verdict("ada", work.item.id, Entry("interpretable", "no", press=work.press, seconds=sent))
     work = given(study, "ada")
-    study.verdict("ada", work.item.id, "interpretable", "no", press=work.press, seconds=3.25)
+    study.verdict("ada", work.item.id, Entry("interpretable", "no", press=work.press, seconds=3.25))
     assert [row.seconds for row in rows(study)] == [12.5, 4.0, None, None, None, 3.25]
 
 
@@ -326,6 +334,28 @@ def test_undo_over_the_reveal_is_exported_as_revised(make_study: MakeStudy, tmp_
     assert rating["source_seen"]
     pressed = (tmp_path / "out" / "presses.jsonl").read_text("utf-8").splitlines()
     assert [json.loads(line)["source_seen"] for line in pressed] == [False, False, True]
+
+
+def test_undo_gives_back_what_was_entered(make_study: MakeStudy) -> None:
+    study = make_study(people=["ada"])
+    work = given(study, "ada")
+    assert work.entered is None
+    answer(study, "ada", work, "yes")
+    asked = given(study, "ada")
+    assert asked.entered is None
+    span = Evidence(asked.item.sources[0].id, 0, 5)
+    entry = Entry("attributable", "yes", press=press(), evidence=(span,), reason="It says so.", seconds=2.0)
+    study.verdict("ada", work.item.id, entry)
+    study.undo("ada", press=press())
+    assert given(study, "ada").entered == entry
+    study.undo("ada", press=press())
+    first = given(study, "ada")
+    assert first.entered is not None
+    assert (first.question.name, first.entered.value, first.entered.evidence) == ("interpretable", "yes", ())
+    answer(study, "ada", first, "yes")
+    assert given(study, "ada").entered == entry
+    finish(study, "ada", "no")
+    assert given(study, "ada").entered is None
 
 
 @pytest.mark.parametrize("without", ["an earlier yes", "a source"])
@@ -402,7 +432,7 @@ def test_a_lease_ends_and_a_late_verdict_is_recorded(make_study: MakeStudy, cloc
     clock.now += 601
     assert finish(study, "bob", "no") is not None
     answer(study, "ada", work, "yes")
-    study.verdict("ada", work.item.id, "attributable", "no", press=press())
+    study.verdict("ada", work.item.id, Entry("attributable", "no", press=press()))
     assert study.next("ada") is None
     assert len(exported(study, tmp_path)) == 3
     assert study.progress().items == {2: 1}
@@ -555,9 +585,9 @@ def test_a_training_round_with_feedback_retries_and_an_end(make_study: MakeStudy
                 attempt,
             )
             assert not work.can_undo
-            told = present(study.verdict("ada", work.item.id, "interpretable", "yes", press=work.press))
+            told = present(study.verdict("ada", work.item.id, Entry("interpretable", "yes", press=work.press)))
             assert told.right
-            told = present(study.verdict("ada", work.item.id, "attributable", "yes", press=press()))
+            told = present(study.verdict("ada", work.item.id, Entry("attributable", "yes", press=press())))
             assert (told.right, told.expected, told.explanation) == (False, "no", "Read again.")
     assert study.next("ada") is None
     assert study.annotator("ada").block_reason == (
@@ -681,7 +711,9 @@ def vote(study: Study, values: dict[str, str]) -> None:
         if value == "flag":
             study.flag(person, work.item.id, "expert", press=press())
         else:
-            study.verdict(person, work.item.id, work.question.name, value, press=press(), reason=f"{person} says")
+            study.verdict(
+                person, work.item.id, Entry(work.question.name, value, press=press(), reason=f"{person} says")
+            )
 
 
 def test_ties_are_adjudicated_by_an_admin(make_study: MakeStudy, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ pytest.importorskip("sqlalchemy")
 
 from rag.annotate import create_study
 from rag.annotate.settings import Settings
+from rag.annotate.types import Entry
 from rag.base.errors import FormatError, UserError
 from tests.rag.annotate.made import given, press
 from tests.rag.annotate.web_study import ANSWER
@@ -22,7 +23,7 @@ def test_an_item_without_sources_keeps_nobody_from_the_others(tmp_path: Path) ->
     assert (study.pools["study"], study.pools["unasked"]) == (1, 3)
     study.invite("ada")
     work = given(study, "ada")
-    study.verdict("ada", work.item.id, "attributable", "yes", press=press())
+    study.verdict("ada", work.item.id, Entry("attributable", "yes", press=press()))
     assert study.next("ada") is None
     study.export(tmp_path / "out")
     assert len((tmp_path / "out/items.jsonl").read_text("utf-8").splitlines()) == 4

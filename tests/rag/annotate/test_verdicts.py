@@ -6,6 +6,7 @@ import pytest
 
 from autoais.judges import open_judge
 from rag.annotate.study import Study
+from rag.annotate.types import Entry
 from rag.base.errors import UsageError
 from tests.rag.annotate.conftest import MakeStudy
 from tests.rag.annotate.made import Clock, finish, given, make_items, press
@@ -18,7 +19,9 @@ def judge_all(study: Study, clock: Clock, person: str, values: str, seconds: flo
         # The number of the item, so that each person says the same of it whatever the order.
         value = values[int(work.item.text.split()[2]) % len(values)]
         study.verdict(
-            person, work.item.id, work.question.name, {"y": "yes", "n": "no"}[value], press=press(), seconds=seconds
+            person,
+            work.item.id,
+            Entry(work.question.name, {"y": "yes", "n": "no"}[value], press=press(), seconds=seconds),
         )
 
 

@@ -16,7 +16,7 @@ from rag.annotate import create_study
 from rag.annotate.items import Item, Source
 from rag.annotate.settings import Settings
 from rag.annotate.study import Study
-from rag.annotate.types import Evidence
+from rag.annotate.types import Entry, Evidence
 from rag.base.errors import FormatError, PressError, UsageError
 from tests.conftest import Command
 from tests.rag.annotate.made import given, press
@@ -39,7 +39,7 @@ def mark(study: Study, person: str, *texts: str) -> None:
     (source,) = work.item.sources
     evidence = [Evidence(source.id, source.text.index(text), source.text.index(text) + len(text)) for text in texts]
     value = "words" if evidence else "none"
-    study.verdict(person, work.item.id, "words", value, press=press(), evidence=evidence)
+    study.verdict(person, work.item.id, Entry("words", value, press=press(), evidence=evidence))
 
 
 def test_the_words_that_most_people_marked_are_gold_spans(tmp_path: Path) -> None:
@@ -82,11 +82,11 @@ def test_marks_and_the_answer_have_to_fit(tmp_path: Path) -> None:
     study = make(tmp_path)
     work = given(study, "ada")
     with pytest.raises(PressError, match="no words are marked"):
-        study.verdict("ada", work.item.id, "words", "words", press=press())
+        study.verdict("ada", work.item.id, Entry("words", "words", press=press()))
     with pytest.raises(PressError, match="words are marked, but the answer is that there are none"):
-        study.verdict("ada", work.item.id, "words", "none", press=press(), evidence=[Evidence("p1", 0, 3)])
+        study.verdict("ada", work.item.id, Entry("words", "none", press=press(), evidence=[Evidence("p1", 0, 3)]))
     with pytest.raises(PressError, match="is not in the sources of the item"):
-        study.verdict("ada", work.item.id, "words", "words", press=press(), evidence=[Evidence("p1", 0, 9_999)])
+        study.verdict("ada", work.item.id, Entry("words", "words", press=press(), evidence=[Evidence("p1", 0, 9_999)]))
     assert (work.item.text, work.item.query) == ("", PASSAGE.query)
     study.close()
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from rag.annotate.types import Evidence
+from rag.annotate.types import Entry, Evidence
 from tests.rag.annotate.test_browser import SHOWN, Browser, Serve, press, wait
 from tests.rag.annotate.test_browser import browser as browser
 from tests.rag.annotate.test_browser import serve as serve
@@ -123,7 +123,7 @@ def test_marks_are_kept_without_javascript_when_an_item_is_looked_at_again(
     work = study.next("ada")
     assert work is not None
     span = Evidence(work.item.sources[0].id, 4, 16)
-    study.verdict("ada", work.item.id, "words", "words", press="once", evidence=[span])
+    study.verdict("ada", work.item.id, Entry("words", "words", press="once", evidence=[span]))
     page = browser.open(server.link("ada"), java_script_enabled=False)
     page.goto(f"http://127.0.0.1:{server.port}/past")
     page.get_by_role("link", name="Look again").click()
