@@ -309,7 +309,7 @@ def _clock(start: int, end: int, hours: float, text: str) -> Iterator[_Number]:
         yield number
         yield replace(number, value=hours, measure=_HALF_DAY)
     else:
-        yield _Number(start, end, hours, 1, _CLOCK)
+        yield _Number(start, end, hours % 24, 1, _CLOCK)  # 24:00 is 0:00
         if hours < 13:
             yield _Number(start, end, (hours + 12) % 24, 1, _CLOCK)
 
