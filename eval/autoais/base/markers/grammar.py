@@ -72,7 +72,7 @@ _DEFINITION = re.compile(
 )
 _NUMBERED_ENTRY = re.compile(r"[ \t]*(?:[-*•][ \t]+)?\[\^?(\d+)\](?=[ \t]+\S)")
 _PLAIN_NUMBER = re.compile(r"[ \t]*(?:[-*•][ \t]+)?\d")
-_CITED = re.compile(r"\[([^\[\]\n]*)\]")
+_BRACKETS = re.compile(r"\[([^\[\]\n]*)\]")
 _DIGITS = re.compile(r"\d+")
 _STOP_INSIDE = re.compile(r"[.!?…。！？](?:\s|\Z)")
 _LONG_LINE = 60  # characters; such a line may go on in the next one
@@ -413,14 +413,16 @@ def _final_list(text: str, lines: Sequence[tuple[int, int]], first: int) -> int 
     if not entries or (start and text.count("\n", lines[start - 1][1], lines[start][0]) < 2):
         return None
     numbers = [int(entry[1][:9]) if entry else 0 for entry in entries]
-    cited = {
-        int(digits[:9]) for match in _CITED.finditer(text, 0, lines[start][0]) for digits in _DIGITS.findall(match[1])
+    cited_numbers = {
+        int(digits[:9])
+        for match in _BRACKETS.finditer(text, 0, lines[start][0])
+        for digits in _DIGITS.findall(match[1])
     }
     are_titles = all(
         entry and "[" not in (title := text[entry.end() : end]) and not _STOP_INSIDE.search(title)
         for entry, (_, end) in zip(entries, lines[start:], strict=True)
     )
-    return start if are_titles and numbers == sorted(set(numbers)) and not cited.isdisjoint(numbers) else None
+    return start if are_titles and numbers == sorted(set(numbers)) and not cited_numbers.isdisjoint(numbers) else None
 
 
 def _clusters(markers: Sequence[Marker], text: str) -> list[list[Marker]]:
