@@ -9,7 +9,7 @@ Numbers are 1-based positions among the sources shown; only `render` renumbers.
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Generic, Literal, TypeVar, overload
@@ -29,14 +29,7 @@ _BLANKS = " \t\xa0\u2009\u202f"
 _LINE_END = re.compile("\r\n?|[\u2028\u2029]")
 _ROUNDS = 8
 _DEBRIS = re.compile(rf"[()（）\[\]【】［］〔〕〖〗^#$\\\ue200-\ue206{SUPERSCRIPTS}]|</?sup>", re.IGNORECASE)
-_MAX_MARKER_LENGTH = 300
 _OPEN, _SHUT = r"[\[【［〔〖]", r"[\]】］〕〗]"
-_UNFINISHED_MARKER = re.compile(
-    rf"(?:\^?(?:\\?{_OPEN})+[^\[\]【［〔〖】］〕〗\n]*(?:{_SHUT}+(?:\(\S*(?: (?:\"[^\"\n]*(?:\"\)?)?)?)?)?)?"
-    rf"|\^[\d,]*|[{SUPERSCRIPTS}][{SUPERSCRIPTS},⁻]*|<(?:s|su|sup|sup>[^<>\n]*(?:</?s?u?p?)?)?|\^?\\"
-    r"|(?:\ue200|\\ue200)[^\ue201\n]*|(?:\ue202|\\ue202)\w*|\\(?:ue?|ue20?)|##?|##\d+\$?)\Z",
-    re.IGNORECASE,
-)
 _JOINERS = {"", ",", ";", "&", "and", ", and", "-", "–", "—", "−", "to", "、", "，"}
 _RANGE_JOINERS = {"-", "–", "—", "−", "to"}
 _WRAPS = [
@@ -230,32 +223,6 @@ def _merge_statements(statements: Sequence[ParsedSentence[C]]) -> ParsedSentence
         tuple(dict.fromkeys(cite for statement in statements for cite in statement.cites)),
         tuple(sorted({flag for statement in statements for flag in statement.flags})),
     )
-
-
-class StreamParser(Generic[C]):
-    """Parses a text that arrives in chunks: holds back unfinished markers, and parses the whole text at the end.
-
-    `finish` parses the whole text, for instance `lambda text: parse(text, 5)`.
-    """
-
-    def __init__(self, finish: Callable[[str], Parsed[C]]) -> None:
-        self._finish: Callable[[str], Parsed[C]] = finish
-        self._chunks: list[str] = []
-        self._pending = ""
-
-    def feed(self, chunk: str) -> str:
-        """Return the text, as written, that can be shown now; bracketed and raised markers are never split."""
-        self._chunks.append(chunk)
-        pending = self._pending + chunk
-        match = _UNFINISHED_MARKER.search(pending, max(0, len(pending) - _MAX_MARKER_LENGTH))
-        cut = match.start() if match else len(pending)
-        self._pending = pending[cut:]
-        return pending[:cut]
-
-    def close(self) -> tuple[str, Parsed[C]]:
-        """Return the text still held back, and the result for the whole text."""
-        pending, self._pending = self._pending, ""
-        return pending, self._finish("".join(self._chunks))
 
 
 @dataclass(slots=True)
