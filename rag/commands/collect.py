@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rag.base.config import DEFAULT_JUDGE
-from rag.commands.options import ConcurrencyOption, PriceOption, ResumeOption, note, print_json
+from rag.commands.options import ConcurrencyOption, CorpusOption, PriceOption, ResumeOption, note, print_json
 
 if TYPE_CHECKING:
     from rag.bench.collections.build import Plan
@@ -25,10 +25,6 @@ LanguageOption = Annotated[
 ]
 AnswersFormatOption = Annotated[
     str | None, typer.Option("--format", help="A format of `autoais schema` (default: detected).")
-]
-CorpusOption = Annotated[
-    list[Path] | None,
-    typer.Option(metavar="FILE", help="Corpus with the texts of passages known by id; repeatable."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the manifest as JSON.")]
 

@@ -24,7 +24,7 @@ from autoais.base.terminal import (
     show_report,
     show_spans,
 )
-from autoais.commands.assess import nuggets_app, relevance
+from autoais.commands.assess import JsonOption, nuggets_app, relevance
 from autoais.judges import DEFAULT
 
 if TYPE_CHECKING:
@@ -73,7 +73,6 @@ WithoutOption = Annotated[
 ]
 SkipBadOption = Annotated[bool, typer.Option("--skip-bad", help="Skip and count broken lines of the corpus.")]
 _DEFAULT_METRICS = "alce,hagrid"
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def _version(is_wanted: bool) -> None:
