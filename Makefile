@@ -10,7 +10,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # The tests start hundreds of processes. Each would compile all that it imports where this is set, as in many images.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: ask demo test quick check docs test-autoais test-rag test-index test-bench test-web test-project test-core test-extras long-tests lock clean
+.PHONY: ask demo test quick check docs test-autoais test-rag test-index test-bench test-web test-annotate test-project test-core test-extras long-tests lock clean
 
 ask: .venv/ask.done
 	@.venv/bin/rag ask "$$Q" || [ $$? -eq 1 ]
@@ -21,11 +21,12 @@ demo: .venv/serve.done
 
 # What CI runs. Three parts at a time: tests wait for browsers and servers, so that three keep two cores busy. The output
 # of each comes when it ends, and a part that fails does not stop the others. The longest come first, and before them the
-# environment of the core. One thread each, as threads that wait for a busy core cost more than they bring.
+# environment of the core. The two parts with browsers have another between them, so that they share as little time, and
+# memory, as the order allows. One thread each, as threads that wait for a busy core cost more than they bring.
 test: export OMP_NUM_THREADS = 1
 test: .venv-test/done
 	@$(MAKE) --no-print-directory --keep-going --jobs 3 --output-sync=target \
-	  .venv-core/done test-rag test-web test-autoais test-bench test-index test-project test-core check docs
+	  .venv-core/done test-rag test-web test-autoais test-annotate test-bench test-index test-project test-core check docs
 
 # While you work: without the tests that take seconds each.
 quick: .venv-test/done
@@ -45,10 +46,14 @@ test-autoais: .venv-test/done
 	.venv-test/bin/pytest tests/autoais
 
 # With servers and browsers.
-WEB = tests/rag/annotate tests/rag/serve tests/rag/web
+WEB = tests/rag/serve tests/rag/web
 
 test-web: .venv-test/done
 	.venv-test/bin/pytest $(WEB)
+
+# Studies: servers, browsers and PostgreSQL.
+test-annotate: .venv-test/done
+	.venv-test/bin/pytest tests/rag/annotate
 
 test-bench: .venv-test/done
 	.venv-test/bin/pytest tests/rag/bench
@@ -59,7 +64,7 @@ test-index: .venv-test/done
 	.venv-test/bin/pytest $(INDEX)
 
 test-rag: .venv-test/done
-	.venv-test/bin/pytest tests/rag $(patsubst %,--ignore %,$(WEB) $(INDEX) tests/rag/bench)
+	.venv-test/bin/pytest tests/rag $(patsubst %,--ignore %,$(WEB) $(INDEX) tests/rag/annotate tests/rag/bench)
 
 # The documentation, the package, the benchmarks, and rules for all code.
 test-project: .venv-test/done

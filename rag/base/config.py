@@ -5,6 +5,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from autoais.base.errors import reason_of
 from autoais.base.io.paths import user_path
 from rag.base.errors import RagError
 
@@ -42,7 +43,7 @@ def read_config() -> dict[str, Any]:
     try:
         config = tomllib.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise RagError(f"{path}: cannot be read as a config file: {error}") from error
+        raise RagError(f"{path}: cannot be read as a config file: {reason_of(error)}") from error
     if unknown := sorted(config.keys() - set(_KEYS)):
         raise RagError(f"{path}: unknown key {unknown[0]!r}; there are: {', '.join(_KEYS)}")
     for key, value in config.items():

@@ -1,12 +1,12 @@
 """A file of rows, one for each question, that is written row by row and resumed after a kill."""
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from autoais.base.errors import FormatError, UserError
+from autoais.base.io.journal import AppendFile
 from autoais.base.io.jsonl import dumps, field, parse_object, read_objects, sync, write_atomic
 from autoais.base.io.locks import file_lock
 from rag.base.errors import RagError
@@ -27,7 +27,7 @@ class Journal:
         self.path = path
         self._settings_path = path.with_name(path.name + ".run.json")
         self._renewed_path = path.with_name(path.name + ".renewed")
-        self._renewals: TextIO | None = None
+        self._renewals: AppendFile | None = None
         self.done: list[str] = []
         self.failed: list[str] = []
         self._check_new(resume=resume)
@@ -44,10 +44,9 @@ class Journal:
                     self._renewed_path.unlink(missing_ok=True)  # of a file that was deleted since
                     self._settings_path.write_text(dumps(settings, indent=2) + "\n", "utf-8")
                     sync(self._settings_path)
-                self._file: TextIO = path.open("a", encoding="utf-8", newline="\n")
             except OSError as error:
                 raise RagError(f"{path}: cannot be written: {error.strerror}") from error
-            stack.callback(self._shut)
+            self._rows = stack.enter_context(AppendFile(path))
             self._held = stack.pop_all()
 
     def _check_new(self, *, resume: bool) -> None:
@@ -71,10 +70,13 @@ class Journal:
 
     def _recover(self) -> None:
         """Find the rows that are there, after those that a kill kept from their place are put there."""
-        _cut(self.path)
+        for path in (self.path, self._renewed_path):
+            if path.exists():
+                with AppendFile(path) as file:
+                    file.cut_incomplete_line()
         self._merge()
-        with self.path.open("rb") as file:
-            for number, line in enumerate(file, 1):
+        with self.path.open("rb") as rows:
+            for number, line in enumerate(rows, 1):
                 location = f"{self.path}:{number}"
                 row = parse_object(line, location)
                 self.done.append(field(row, "id", str, location))
@@ -82,32 +84,25 @@ class Journal:
                     self.failed.append(self.done[-1])
 
     def write(self, record: Mapping[str, Any]) -> None:
-        """Append one row and flush the file."""
-        self._append(self._file, record)
+        """Append one row; it is in the file on return."""
+        self._append(self._rows, record)
 
     def renew(self, record: Mapping[str, Any]) -> None:
         """Write a row that replaces the one with its id; a kill does not undo it."""
         if self._renewals is None:
-            try:
-                self._renewals = self._renewed_path.open("a", encoding="utf-8", newline="\n")
-            except OSError as error:
-                raise RagError(f"{self._renewed_path}: cannot be written: {error.strerror}") from error
+            self._renewals = self._held.enter_context(AppendFile(self._renewed_path))
         self._append(self._renewals, record)
 
-    def _append(self, file: TextIO, record: Mapping[str, Any]) -> None:
+    def _append(self, file: AppendFile, record: Mapping[str, Any]) -> None:
         try:
-            file.write(dumps(record) + "\n")
-            file.flush()
-        except OSError as error:
-            raise RagError(
-                f"{self.path}: cannot be written: {error.strerror}; resuming (--resume) continues from here"
-            ) from error
+            file.append(f"{dumps(record)}\n".encode())
+        except UserError as error:
+            raise RagError(f"{error}; resuming (--resume) continues from here") from error
 
     def _merge(self) -> None:
         """Put the renewed rows in their places, all at once: a kill leaves the old file or the new one."""
         if not self._renewed_path.exists():
             return
-        _cut(self._renewed_path)
         renewals = {field(row, "id", str, location): row for location, row in read_objects(self._renewed_path)}
         rows = ((field(row, "id", str, location), row) for location, row in read_objects(self.path))
         write_atomic(self.path, (dumps(renewals.get(key, row)) for key, row in rows))
@@ -126,30 +121,13 @@ class Journal:
                     self._finish()
 
     def _finish(self) -> None:
+        self._rows.close()
+        if self._renewals is not None:
+            self._renewals.close()
         try:
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            self._shut()
             self._merge()
         except OSError as error:
             raise RagError(f"{self.path}: cannot be written: {error.strerror}") from error
-
-    def _shut(self) -> None:
-        for file in (self._file, self._renewals):
-            if file is not None:
-                with suppress(OSError):
-                    file.close()
-
-
-def _cut(path: Path) -> None:
-    """Remove a last row without a line end, which a kill has cut off."""
-    with path.open("rb+") as file:
-        size = 0
-        for line in file:
-            if not line.endswith(b"\n"):
-                break
-            size += len(line)
-        file.truncate(size)
 
 
 def pending(questions: Iterable[Question], done_ids: Sequence[str]) -> list[Question]:

@@ -21,6 +21,21 @@ BaseOption = Annotated[
     str | None,
     typer.Option("--base-url", metavar="URL", help="Public address of the study, such as https://study.example.org."),
 ]
+
+
+def _check_kind(kind: str) -> str:
+    from rag.annotate.schemes import KINDS
+    from rag.base.errors import UsageError
+
+    if kind not in KINDS:
+        raise UsageError(f"--kind should be one of {', '.join(KINDS)}, found {kind!r}")
+    return kind
+
+
+KindOption = Annotated[str, typer.Option(callback=_check_kind, help="Kind of the answers: qa or summarization.")]
+FlagOption = Annotated[
+    bool, typer.Option("--flag-incomplete", help="Keep and flag items with missing parts instead of stopping.")
+]
 HostOption = Annotated[str, typer.Option(help="Address to listen on; any other address lets other machines connect.")]
 
 _PORT = 8000
@@ -48,7 +63,7 @@ def init(
         str, typer.Option(help="Annotation scheme (`rag annotate schemes`), or a TOML file of your own.")
     ] = "ais",
     annotators: Annotated[int, typer.Option(help="Number of people per item; an even number allows ties.")] = 5,
-    kind: Annotated[str, typer.Option(help="Kind of the answers: qa or summarization.")] = "qa",
+    kind: KindOption = "qa",
     training: Annotated[
         Path | None, typer.Option(help="Items of the training round (jsonl, with expected verdicts).")
     ] = None,
@@ -62,9 +77,7 @@ def init(
         str,
         typer.Option(metavar="URL", help="PostgreSQL database (default: a file in the folder).", show_default=False),
     ] = "",
-    flag_incomplete: Annotated[
-        bool, typer.Option("--flag-incomplete", help="Keep and flag items with missing parts instead of stopping.")
-    ] = False,
+    flag_incomplete: FlagOption = False,
     triage: Annotated[
         str | None, typer.Option(metavar="JUDGE", help="Judge that selects items for people, as for `autoais score`.")
     ] = None,
@@ -79,13 +92,9 @@ def init(
     """Create a study. STUDY/study.toml has further settings."""
 
     from rag.annotate.create import create_study
-    from rag.annotate.schemes import KINDS
     from rag.annotate.settings import settings_of
-    from rag.base.errors import UsageError
-    from rag.base.terminal import note
+    from rag.base.terminal import pluralize
 
-    if kind not in KINDS:
-        raise UsageError(f"--kind should be one of {', '.join(KINDS)}, found {kind!r}")
     values = {"scheme": scheme, "annotators": annotators, "title": title, "seed": seed, "database": database}
     new_study = create_study(
         study,
@@ -104,7 +113,7 @@ def init(
     )
     new_study.close()
     for pool, n in sorted(new_study.pools.items()):
-        typer.echo(f"{n:,} {'item' if n == 1 else 'items'}: {_POOLS[pool]}")
+        typer.echo(f"{pluralize(n, 'item')}: {_POOLS[pool]}")
     if annotators % 2 == 0:
         note(f"note: {annotators} people can tie; an admin decides ties, which have no label until then")
     typer.echo(f"Next: edit {study / 'study.toml'}, then `rag annotate invite {study} NAME`.")
@@ -117,20 +126,14 @@ def add(
         Path | None, typer.Option(help="Answers to add, in any format of `autoais schema`.", show_default=False)
     ] = None,
     items: Annotated[Path | None, typer.Option(help="Items to add (items.jsonl), to a study made of items.")] = None,
-    kind: Annotated[str, typer.Option(help="Kind of the answers: qa or summarization.")] = "qa",
-    flag_incomplete: Annotated[
-        bool, typer.Option("--flag-incomplete", help="Keep and flag items with missing parts instead of stopping.")
-    ] = False,
+    kind: KindOption = "qa",
+    flag_incomplete: FlagOption = False,
 ) -> None:
     """Add items to a study, also while it is served."""
     from rag.annotate.add import add_items
     from rag.annotate.create import open_study
-    from rag.annotate.schemes import KINDS
-    from rag.base.errors import UsageError
     from rag.base.terminal import pluralize
 
-    if kind not in KINDS:
-        raise UsageError(f"--kind should be one of {', '.join(KINDS)}, found {kind!r}")
     with closing(open_study(study)) as annotation_study:
         n = add_items(annotation_study, items=items, answers=answers, kind=kind, flag_incomplete=flag_incomplete)
     typer.echo(f"{pluralize(n, 'item')} added to judge")

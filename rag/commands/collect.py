@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rag.base.config import DEFAULT_JUDGE
-from rag.commands.options import ConcurrencyOption, PriceOption, ResumeOption, note, print_json
+from rag.commands.options import ConcurrencyOption, CorpusOption, PriceOption, ResumeOption, note, print_json
 
 if TYPE_CHECKING:
+    from rag.bench.collections.build import Plan
     from rag.bench.collections.folder import Collection
 
 # Commands import what they use, so that `rag --help` loads no engine.
@@ -24,10 +25,6 @@ LanguageOption = Annotated[
 ]
 AnswersFormatOption = Annotated[
     str | None, typer.Option("--format", help="A format of `autoais schema` (default: detected).")
-]
-CorpusOption = Annotated[
-    list[Path] | None,
-    typer.Option(metavar="FILE", help="Corpus with the texts of passages known by id; repeatable."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the manifest as JSON.")]
 
@@ -84,26 +81,15 @@ def build(
     Answers that break the citation format go to filtered.jsonl with the reason.
     A stopped build continues with --resume and ends with the same files.
     """
-    from rag.answer.specs import SystemSpec
-    from rag.base.terminal import pluralize
-    from rag.bench.collections.build import Plan, build_collection
+    from rag.bench.collections.build import build_collection
     from rag.commands.display import step_progress
 
-    def show_plan(plan: Plan) -> None:
-        question_text = f"{pluralize(plan.questions, 'question')}" + (
-            f" ({plan.omission_count:,} left out)" if plan.omission_count else ""
-        )
-        done_text = f", {plan.answers_done:,} are there" if plan.answers_done else ""
-        single_systems = [name for name in system or ("reader",) if "seed" not in SystemSpec.parse(name).kind.options]
-        if answers > 1 and single_systems:
-            note(f"--answers {answers} is for language models; asked once per question: {', '.join(single_systems)}")
-        note(f"{question_text}, {pluralize(plan.answers, 'answer')} to ask for{done_text}")
-
+    systems = system or ["reader"]
     with step_progress("answers") as progress:
         collection = build_collection(
             folder,
             questions,
-            systems=system or ("reader",),
+            systems=systems,
             qrels=qrels,
             corpus=corpus,
             index=index,
@@ -125,9 +111,23 @@ def build(
             retry_failed=retry_failed,
             concurrency=concurrency,
             progress=progress,
-            on_plan=show_plan,
+            on_plan=lambda plan: _note_plan(plan, systems, answers),
         )
     _show(collection, as_json=as_json)
+
+
+def _note_plan(plan: "Plan", systems: list[str], answers: int) -> None:
+    """Print to stderr what a build will ask for, and which systems have only one answer to give."""
+    from rag.answer.specs import SystemSpec
+    from rag.base.terminal import pluralize
+
+    single_systems = [name for name in systems if "seed" not in SystemSpec.parse(name).kind.options]
+    if answers > 1 and single_systems:
+        note(f"--answers {answers} is for language models; asked once per question: {', '.join(single_systems)}")
+    omission_text = f" ({plan.omission_count:,} left out)" if plan.omission_count else ""
+    done_text = f", {plan.answers_done:,} are there" if plan.answers_done else ""
+    question_text = f"{pluralize(plan.questions, 'question')}{omission_text}"
+    note(f"{question_text}, {pluralize(plan.answers, 'answer')} to ask for{done_text}")
 
 
 @collect_app.command("import")

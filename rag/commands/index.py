@@ -93,24 +93,13 @@ def build(
     To change an existing index, use add, remove or update.
     """
     from rag.api import add_retriever, build_index, build_shards, check_retrievers
-    from rag.base.errors import UserError
     from rag.base.terminal import pluralize
     from rag.commands.display import build_progress
     from rag.retrieval.encoders import encoding_on
 
-    if not sources and not retriever:
-        raise UserError("nothing to build: give SOURCES, or --retriever NAME to add data to an existing index")
-    if memory is not None and not retriever:
-        raise UserError("--memory is for the data that --retriever NAME adds")
-    if engine is not None and not retriever:
-        raise UserError("--engine is for the encoders of the data that --retriever NAME adds")
-    if not sources and (shard is not None or shards is not None):
-        raise UserError("--shard and --shards are for SOURCES; an index that is a shard stays one")
-    for other, is_set in (("--shard", shard), ("--allow-network", allow_network)):
-        if shards is not None and is_set:
-            raise UserError(f"give --shards or {other}, not both")
-    if processes is not None and shards is None:
-        raise UserError("--processes is for --shards")
+    has_shards = shard is not None or shards is not None
+    _check_sources(sources, retriever, memory=memory, engine=engine, has_shards=has_shards)
+    _check_shards(shards, shard=shard, processes=processes, allow_network=allow_network)
     options: _BuildOptions = {
         "retrievers": check_retrievers(retriever),
         "memory": memory,
@@ -146,6 +135,38 @@ def build(
         else:
             for name in retriever or []:
                 add_retriever(to, name, memory=memory, progress=progress, log=log)
+
+
+def _check_sources(
+    sources: list[str] | None,
+    retriever: list[str] | None,
+    *,
+    memory: str | None,
+    engine: str | None,
+    has_shards: bool,
+) -> None:
+    """Raise `UserError` if there is nothing to build, and for options of a build that lacks what they are for."""
+    from rag.base.errors import UserError
+
+    if not sources and not retriever:
+        raise UserError("nothing to build: give SOURCES, or --retriever NAME to add data to an existing index")
+    if memory is not None and not retriever:
+        raise UserError("--memory is for the data that --retriever NAME adds")
+    if engine is not None and not retriever:
+        raise UserError("--engine is for the encoders of the data that --retriever NAME adds")
+    if not sources and has_shards:
+        raise UserError("--shard and --shards are for SOURCES; an index that is a shard stays one")
+
+
+def _check_shards(shards: int | None, *, shard: str | None, processes: int | None, allow_network: bool) -> None:
+    """Raise `UserError` for options that go only with shards, or never."""
+    from rag.base.errors import UserError
+
+    for other, is_set in (("--shard", shard), ("--allow-network", allow_network)):
+        if shards is not None and is_set:
+            raise UserError(f"give --shards or {other}, not both")
+    if processes is not None and shards is None:
+        raise UserError("--processes is for --shards")
 
 
 @index_app.command()

@@ -31,8 +31,11 @@ from rag.commands.options import (
 from rag.commands.serve import default_indexes, mcp, open_indexes, serve
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rag.answer.export import Link
     from rag.answer.system import System
+    from rag.base.types import Hit, Question
     from rag.index.index import Index
     from rag.retrieval import Retriever
 
@@ -365,24 +368,16 @@ def search(
     from autoais.formats.questions import read_questions
     from rag.base.errors import QuestionError, UserError
     from rag.base.types import Question
-    from rag.commands.display import progress_bar, show_hits
-    from rag.index.open import open_index
-    from rag.retrieval import open_retriever
-    from rag.retrieval.runs import search_each, search_record, write_run
+    from rag.commands.display import show_hits
+    from rag.retrieval.runs import search_each, search_record
 
     _check_quotes(call, "search")
     if (query is None) == (questions is None):
         raise UserError("give either a query or --questions FILE")
     check_outputs([questions], [run_file])
-    opened_retriever: Retriever
     if server is not None:
-        from rag.retrieval.client import Client
-        from rag.retrieval.remote import Remote
-
         _refuse(call, "index")
-        opened_retriever = Remote(Client(server), retriever)
-    else:
-        opened_retriever = open_retriever(retriever, open_index(index))
+    opened_retriever = _open_retriever(retriever, index, server)
     topics = [Question("q1", query)] if query is not None else list(read_questions(questions or Path()))
 
     def handle_error(topic: Question, error: QuestionError) -> None:
@@ -392,12 +387,7 @@ def search(
 
     results = search_each(opened_retriever, topics, k, handle_error)
     if run_file is not None:
-        start = time.perf_counter()
-        with progress_bar("searching", len(topics), "queries") as advance:
-            write_run(run_file, results, opened_retriever.name, len(topics), lambda _, count, __: advance(count, ""))
-        seconds = time.perf_counter() - start
-        rate = f"{seconds:.1f} s, {len(topics) / seconds:,.1f} queries a second"
-        note(f"{len(topics):,} queries in {rate}; run in {run_file}")
+        _write_run(run_file, results, opened_retriever.name, len(topics))
         return
     any_hits = False
     for topic, hits in results:
@@ -410,6 +400,32 @@ def search(
         note("searched by bm25; --retriever default searches as rag ask does")
     if not any_hits:
         raise typer.Exit(NOTHING_FOUND)
+
+
+def _open_retriever(name: str, index: Path | None, server: str | None) -> "Retriever":
+    """Open a retriever of an index, or of a server."""
+    if server is not None:
+        from rag.retrieval.client import Client
+        from rag.retrieval.remote import Remote
+
+        return Remote(Client(server), name)
+    from rag.index.open import open_index
+    from rag.retrieval import open_retriever
+
+    return open_retriever(name, open_index(index))
+
+
+def _write_run(path: Path, results: "Iterator[tuple[Question, list[Hit]]]", name: str, count: int) -> None:
+    """Write the hits of so many queries as a TREC run, and say how fast they were found."""
+    from rag.commands.display import progress_bar
+    from rag.retrieval.runs import write_run
+
+    start = time.perf_counter()
+    with progress_bar("searching", count, "queries") as advance:
+        write_run(path, results, name, count, lambda _, number, __: advance(number, ""))
+    seconds = time.perf_counter() - start
+    rate = f"{seconds:.1f} s, {count / seconds:,.1f} queries a second"
+    note(f"{count:,} {'query' if count == 1 else 'queries'} in {rate}; run in {path}")
 
 
 @app.command()

@@ -5,8 +5,9 @@ from typing import Annotated
 import typer
 
 from autoais.base.terminal import print_json as print_json
+from autoais.commands.assess import CorpusOption as CorpusOption
+from autoais.commands.assess import JsonOption as JsonOption
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 JsonLinesOption = Annotated[bool, typer.Option("--json", help="Print JSON lines.")]
 ResumeOption = Annotated[bool, typer.Option("--resume", help="Continue a stopped run.")]
 SkipBadOption = Annotated[bool, typer.Option("--skip-bad", help="Skip and count broken lines instead of stopping.")]

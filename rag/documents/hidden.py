@@ -20,23 +20,23 @@ _FOLDED = re.compile(r"accordion|answer|collaps|expand|faq|folded|panel|spoiler|
 _CONTENT = "h1, main, [role=main], math"  # a formula is hidden behind its picture
 
 
-def find_hidden(body: "LexborNode", folded: "dict[int, LexborNode]") -> "list[LexborNode]":
-    """The elements that attributes hide, and dialogs, in order; without those that are `folded` away."""
-    ids = {panel.attributes.get("id") for panel in folded.values()}
+def find_hidden(body: "LexborNode", panels: "dict[int, LexborNode]") -> "list[LexborNode]":
+    """The elements that attributes hide, and dialogs, in order; without the `panels` that fold out."""
+    ids = {panel.attributes.get("id") for panel in panels.values()}
     nodes = [node for node in body.css(_HIDDEN) if node.attributes.get("id", "") not in ids and _is_hidden(node)]
-    around = _around_content(body) if nodes else set()
-    return [node for node in nodes if node.mem_id not in around]
+    content_ids = _around_content(body) if nodes else set()
+    return [node for node in nodes if node.mem_id not in content_ids]
 
 
 def _around_content(body: "LexborNode") -> set[int]:
     """The memory ids of what nobody hides for good: the elements around titles, main parts and formulas."""
-    around: set[int] = set()
+    ancestors: set[int] = set()
     for content in body.css(_CONTENT):
         node: LexborNode | None = content
-        while node is not None and node.mem_id not in around:
-            around.add(node.mem_id)
+        while node is not None and node.mem_id not in ancestors:
+            ancestors.add(node.mem_id)
             node = node.parent
-    return around
+    return ancestors
 
 
 def find_panels(body: "LexborNode") -> "dict[int, LexborNode]":

@@ -62,10 +62,10 @@ def cells_of(table: "LexborNode") -> list[list[Cell]]:
             _fill(cells, previous)
             cell = Cell(_text(node), node.tag == "th" or in_head)
             is_repeat = cell if len(cell.text) <= _MAX_REPEATED_LENGTH else Cell("", cell.header)
-            down = _span(node, "rowspan")
+            row_span = _span(node, "rowspan")
             for position in range(_span(node, "colspan")):
-                if down > 1:
-                    previous[len(cells)] = (is_repeat, down - 1)
+                if row_span > 1:
+                    previous[len(cells)] = (is_repeat, row_span - 1)
                 cells.append(is_repeat if position else cell)
         _fill(cells, previous)
         if cells:

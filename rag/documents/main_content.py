@@ -116,12 +116,12 @@ def html_blocks(
     if change is not None:
         change(tree.body)
     tabs: dict[str, str] = {}
-    folded: dict[int, LexborNode] = {}
+    panels: dict[int, LexborNode] = {}
     if tree.body.css_first(_CHANGED) is not None:
         tabs = _tab_labels(tree.body)
-        folded = find_panels(tree.body)
-        _change(tree.body, folded)
-    for node in reversed(find_hidden(tree.body, folded)):  # the innermost first
+        panels = find_panels(tree.body)
+        _change(tree.body, panels)
+    for node in reversed(find_hidden(tree.body, panels)):  # the innermost first
         if not (node.tag == "a" and _holds_heading(node)):
             omissions[nav.HIDDEN] += bool(_WORDS.search(node.text()))
             node.decompose()
@@ -155,9 +155,9 @@ def _holds_heading(link: "LexborNode") -> bool:
     return bool(words) and words == _WORDS.findall(parent.text())
 
 
-def _change(body: "LexborNode", folded: "dict[int, LexborNode]") -> None:
+def _change(body: "LexborNode", panels: "dict[int, LexborNode]") -> None:
     """Say in words what a page shows by its looks."""
-    _take_buttons(body, folded)
+    _take_buttons(body, panels)
     _choose_words(body)
     for node in body.css(_SIGNS):
         mark = node.attributes["alt"] or ""
@@ -195,7 +195,7 @@ def _tab_labels(body: "LexborNode") -> dict[str, str]:
     return labels
 
 
-def _take_buttons(body: "LexborNode", folded: "dict[int, LexborNode]") -> None:
+def _take_buttons(body: "LexborNode", panels: "dict[int, LexborNode]") -> None:
     """Remove buttons but those that are all of a heading or one themselves: a click on a question shows its answer."""
     heading_words: dict[int, list[str]] = {}  # the words of headings, which may have many buttons
     for button in body.css("button"):
@@ -209,7 +209,7 @@ def _take_buttons(body: "LexborNode", folded: "dict[int, LexborNode]") -> None:
             is_kept = heading_words[previous.mem_id] == _WORDS.findall(button.text())
         if is_kept:
             button.unwrap()
-        elif button.mem_id in folded and len(button.text().split()) >= _QUESTION_WORDS:
+        elif button.mem_id in panels and len(button.text().split()) >= _QUESTION_WORDS:
             continue  # as the summary of details
         else:
             button.decompose()

@@ -85,8 +85,8 @@ class Source:
 
     def file(self, path: Path) -> "SourceFile":
         """A file of the source, with its name."""
-        within = "" if path == self.path else path.relative_to(self.path).as_posix()
-        return SourceFile(_escape(self.prefix + (within or path.name)), path, within, self)
+        relative_path = "" if path == self.path else path.relative_to(self.path).as_posix()
+        return SourceFile(_escape(self.prefix + (relative_path or path.name)), path, relative_path, self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,21 +129,21 @@ def prefixes(homes: Sequence[Path], reserved: Mapping[str, Path] | None = None) 
     return items
 
 
-def is_selected(within: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
+def is_selected(path: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
     """Whether globs choose a path inside a folder: `*.md` matches a name at any depth, `old/**` all below `old`.
 
     A glob without a slash is compared with each part of the path, so `old` means the folder of that name too.
     """
-    return (not include or _matches(within, include)) and not _matches(within, exclude)
+    return (not include or _matches(path, include)) and not _matches(path, exclude)
 
 
-def _matches(within: str, globs: Sequence[str]) -> bool:
-    return any(matches(within, glob) for glob in globs)
+def _matches(path: str, globs: Sequence[str]) -> bool:
+    return any(matches(path, glob) for glob in globs)
 
 
-def matches(within: str, glob: str) -> bool:
+def matches(path: str, glob: str) -> bool:
     """Whether a glob matches a path or a folder above it; one that begins with a slash, from the first folder on."""
-    pattern, parts = _compile_glob(glob), within.strip("/").split("/")
+    pattern, parts = _compile_glob(glob), path.strip("/").split("/")
     if "/" not in glob.rstrip("/"):
         return any(pattern.fullmatch(part) for part in parts)
     return any(pattern.fullmatch("/".join(parts[:n])) for n in range(len(parts), 0, -1))
@@ -179,6 +179,6 @@ def escape_glob(name: str) -> str:
     return "/" + "".join(f"[{character}]" if character in "*?[" else character for character in name)
 
 
-def place(within: str) -> list[str]:
+def place(path: str) -> list[str]:
     """The key by which the files of a source are sorted."""
-    return within.split("/")
+    return path.split("/")

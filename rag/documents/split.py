@@ -260,12 +260,12 @@ def _fitting(blocks: Sequence[Block]) -> Iterator[Sequence[Block]]:
     piece: list[Block] = []
     length = 0
     for block in blocks:
-        more = len(block.text) + len(BLOCK_SEPARATOR)
-        if piece and (length + more > _MAX_CHARACTERS or length + more / 2 > target):
+        size = len(block.text) + len(BLOCK_SEPARATOR)
+        if piece and (length + size > _MAX_CHARACTERS or length + size / 2 > target):
             yield piece
             piece, length = [], 0
         piece.append(block)
-        length += more
+        length += size
     yield piece
 
 
@@ -352,11 +352,11 @@ def _code_pieces(text: str) -> Iterator[str]:
 def _text_pieces(text: str) -> Iterator[str]:
     start = end = words = 0
     for first, last in _breakable(text):
-        more = count_words(text[first:last])
-        if words and (words + more > _TARGET_WORDS or last - start > _MAX_PIECE_CHARACTERS):
+        size = count_words(text[first:last])
+        if words and (words + size > _TARGET_WORDS or last - start > _MAX_PIECE_CHARACTERS):
             yield text[start:end].strip()
             start, words = first, 0
-        end, words = last, words + more
+        end, words = last, words + size
     if piece := text[start:].strip():
         yield piece
 

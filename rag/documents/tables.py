@@ -222,17 +222,19 @@ def fill_groups(rows: Rows) -> Rows:
     """
     lines = [number for number, line in enumerate(rows) if any(line[1:])][1:]  # below the names
     width = max((len(rows[number]) for number in lines), default=0)
-    places = [
+    filled_rows = [
         {number for number in lines if column < len(rows[number]) and rows[number][column]} for column in range(width)
     ]
-    count = next((column for column in reversed(range(width - 1)) if _is_group(places, column, lines)), -1) + 1
-    if not count or any(not (lines[0] in places[n] and places[n] <= places[count - 1]) for n in range(count)):
+    count = next((column for column in reversed(range(width - 1)) if _is_group(filled_rows, column, lines)), -1) + 1
+    if not count or any(
+        not (lines[0] in filled_rows[n] and filled_rows[n] <= filled_rows[count - 1]) for n in range(count)
+    ):
         return rows
     result, group = [*rows], [""] * count
     for number, line in enumerate(rows):
         if number < lines[0] or not any(line):
             group = [""] * count
-        elif number in places[count - 1]:
+        elif number in filled_rows[count - 1]:
             first = next(n for n in range(count) if line[n])
             group = [*group[:first], *line[first:count]]
             result[number] = [*group, *line[count:]]
@@ -241,13 +243,15 @@ def fill_groups(rows: Rows) -> Rows:
     return result
 
 
-def _is_group(places: Sequence[set[int]], column: int, lines: Sequence[int]) -> bool:
+def _is_group(filled_rows: Sequence[set[int]], column: int, lines: Sequence[int]) -> bool:
     """Whether a column is filled in few rows, and another one behind it in the same rows, while one has all."""
-    filled = places[column]
-    if not _MIN_GROUPS <= len(filled) <= _GROUP_SHARE * len(lines) or lines[0] not in filled:
+    column_rows = filled_rows[column]
+    if not _MIN_GROUPS <= len(column_rows) <= _GROUP_SHARE * len(lines) or lines[0] not in column_rows:
         return False
-    same = any(len(filled & other) >= _SAME_ROWS * len(filled | other) for other in places[column + 1 :])
-    return same and any(len(other) >= 0.95 * len(lines) for other in places[column + 1 :])
+    has_partner = any(
+        len(column_rows & other) >= _SAME_ROWS * len(column_rows | other) for other in filled_rows[column + 1 :]
+    )
+    return has_partner and any(len(other) >= 0.95 * len(lines) for other in filled_rows[column + 1 :])
 
 
 def _above_numbers(first: Sequence[str], rows_below: Rows, position: int) -> bool:

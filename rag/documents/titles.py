@@ -103,29 +103,29 @@ def page_title(title: str, headings: Sequence[tuple[int, str]], parent_title: st
     texts of its headings, in order; `parent_title` is the title of the page above it.
     """
     title, parent_title = squeeze(title), clean_heading(parent_title)
-    own = title
+    page_name = title
     if headings and title:
-        own = _own_part(title, [text for _, text in headings[:3]])
+        page_name = _own_part(title, [text for _, text in headings[:3]])
     if not title:
-        own = next((text for level, text in headings if level == 1), "") or (headings[0][1] if headings else "")
-    elif own == title and headings:
+        page_name = next((text for level, text in headings if level == 1), "") or (headings[0][1] if headings else "")
+    elif page_name == title and headings:
         level, first = headings[0]
         is_alone = sum(other == 1 for other, _ in headings) == 1
         common = _words(first) & _words(title)
         if level == 1 and is_alone and not common and not is_generic(first) and not is_numbered(first):
-            own = first
-    part = own
-    brackets = _BRACKETS_AT_END.search(own)
+            page_name = first
+    part = page_name
+    brackets = _BRACKETS_AT_END.search(page_name)
     if brackets is not None and brackets.start() and _PRODUCT.search(brackets[0]):
-        own = own[: brackets.start()]
-    own = clean_heading(own)
-    if is_generic(own):
+        page_name = page_name[: brackets.start()]
+    page_name = clean_heading(page_name)
+    if is_generic(page_name):
         return (
             parent_title
             or clean_heading(_BRACKETS.sub(r"\1", title.replace(part, "", 1).strip(_SEPARATOR_CHARACTERS)))
-            or own
+            or page_name
         )
-    return own
+    return page_name
 
 
 def _own_part(title: str, headings: Sequence[str]) -> str:

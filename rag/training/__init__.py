@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from autoais.base.errors import reason_of
 from autoais.base.registry import Registry
 from autoais.training import needs
 from rag.base.errors import RagError
@@ -85,4 +86,4 @@ def _table(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise RagError(f"{path}: cannot be read as a training recipe: {error}") from error
+        raise RagError(f"{path}: cannot be read as a training recipe: {reason_of(error)}") from error

@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from autoais.base.errors import reason_of
 from autoais.base.io.jsonl import dumps, write_atomic
 from autoais.base.io.provenance import sha256_file
 from autoais.base.text.folding import questions_key
@@ -114,7 +115,8 @@ def read_arrays(recipe: ReaderRecipe, work: Path, *, short: bool) -> Prepared:
     except FileNotFoundError:
         raise RagError(f"{file}: nothing is prepared there; give an index (--index)") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise RagError(f"{file}: cannot be read: {error}; give an index (--index) to prepare again") from error
+        reason = reason_of(error)
+        raise RagError(f"{file}: cannot be read: {reason}; give an index (--index) to prepare again") from error
     if data_files.made_of != _settings_checksum(recipe, base, short=short) or (data_files.hits is None) != (
         recipe.teacher is None
     ):

@@ -60,26 +60,26 @@ def read_candidates(
     for a broken row or a question that comes twice, and `UserError` for a passage without a text.
     """
     if isinstance(source, str | Path):
-        listed = list(_of_file(Path(source), questions, corpus))
-        where = str(source)
+        candidate_lists = list(_of_file(Path(source), questions, corpus))
+        source_name = str(source)
     else:
         check_list("passages", source, "a file or a list of Candidates or answers")
         if corpus or questions is not None:
             raise UsageError("questions and corpus are for files that name passages by id")
-        listed, where = [_of_item(item, number) for number, item in enumerate(source, 1)], "the list"
-    if not listed:
-        raise UserError(f"{where}: holds no questions with passages")
+        candidate_lists, source_name = [_of_item(item, number) for number, item in enumerate(source, 1)], "the list"
+    if not candidate_lists:
+        raise UserError(f"{source_name}: holds no questions with passages")
     topics: set[str] = set()
-    for candidates in listed:
+    for candidates in candidate_lists:
         if candidates.topic in topics:
-            raise FormatError(f"{where}: question {candidates.topic!r:.80} occurs twice")
+            raise FormatError(f"{source_name}: question {candidates.topic!r:.80} occurs twice")
         topics.add(candidates.topic)
-    cut = [Candidates(c.topic, c.query, c.passages[:depth], c.grades) for c in listed]
+    cut = [Candidates(c.topic, c.query, c.passages[:depth], c.grades) for c in candidate_lists]
     for candidates in cut:
         for passage in candidates.passages:
             if not passage.text.strip():
                 raise UserError(
-                    f"{where}: question {candidates.topic!r:.60}: passage {passage.id!r:.60} has no text; give a "
+                    f"{source_name}: question {candidates.topic!r:.60}: passage {passage.id!r:.60} has no text; give a "
                     "corpus that holds it (--corpus)"
                 )
     return cut
@@ -146,34 +146,34 @@ def _of_requests(path: Path) -> Iterator[Candidates]:
         passages: dict[str, Passage] = {}
         grades: dict[str, int | None] = {}
         for index, candidate in enumerate(field_of(row, "candidates", list, location)):
-            place = f"{location}: candidates[{index}]"
+            item_location = f"{location}: candidates[{index}]"
             if isinstance(candidate, str):
                 candidate = {"doc": candidate}
             if not isinstance(candidate, dict):
-                raise FormatError(f"{place} should be an object or a string")
-            key = identifier(candidate, "docid", place) if "docid" in candidate else f"d{index}"
+                raise FormatError(f"{item_location} should be an object or a string")
+            key = identifier(candidate, "docid", item_location) if "docid" in candidate else f"d{index}"
             if key in passages:
-                raise FormatError(f"{place}: passage {key!r:.60} occurs twice in its list")
-            passages[key] = Passage(key, text=_doc_text(candidate, place))
+                raise FormatError(f"{item_location}: passage {key!r:.60} occurs twice in its list")
+            passages[key] = Passage(key, text=_doc_text(candidate, item_location))
             if candidate.get("judgment") is not None:
-                grades[key] = _grade(candidate["judgment"], place)
+                grades[key] = _grade(candidate["judgment"], item_location)
         yield Candidates(topic, text, tuple(passages.values()), grades)
 
 
-def _doc_text(candidate: Mapping[str, Any], place: str) -> str:
+def _doc_text(candidate: Mapping[str, Any], location: str) -> str:
     doc = candidate.get("doc")
     texts = [doc, candidate.get("text")]
     if isinstance(doc, dict):
         texts = [doc.get(name) for name in ("segment", "contents", "text")]
     text = next((text for text in texts if isinstance(text, str) and text), None)
     if text is None:
-        raise FormatError(f"{place} has no text: 'doc' should be a string, or have 'segment' or 'contents'")
+        raise FormatError(f"{location} has no text: 'doc' should be a string, or have 'segment' or 'contents'")
     return text
 
 
-def _grade(value: object, place: str) -> int:
+def _grade(value: object, location: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int | float) or value not in range(4):
-        raise FormatError(f"{place}: field 'judgment' should be 0, 1, 2 or 3, found {str(value)[:40]!r}")
+        raise FormatError(f"{location}: field 'judgment' should be 0, 1, 2 or 3, found {str(value)[:40]!r}")
     return int(value)
 
 

@@ -102,6 +102,11 @@ def field_names(names: Iterable[str]) -> str:
     return "".join(c if c.isprintable() else "\ufffd" for c in line) or "no fields"
 
 
+def reason_of(error: BaseException) -> str:
+    """Return why something failed, on one line: of an error of the system, without its number and the path."""
+    return error.strerror if isinstance(error, OSError) and error.strerror else first_line(error)
+
+
 def first_line(error: BaseException) -> str:
     """Return the first line of an error's message, at most 200 characters; the error's type if it has no message."""
     lines = str(error).strip().splitlines()

@@ -24,7 +24,7 @@ from autoais.base.terminal import (
     show_report,
     show_spans,
 )
-from autoais.commands.assess import nuggets_app, relevance
+from autoais.commands.assess import JsonOption, nuggets_app, relevance
 from autoais.judges import DEFAULT
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from autoais.api import Scored
     from autoais.base.engines import Engine
+    from autoais.base.types import Judge
 
 HELP = {"help_option_names": ["-h", "--help"]}
 
@@ -72,7 +73,6 @@ WithoutOption = Annotated[
 ]
 SkipBadOption = Annotated[bool, typer.Option("--skip-bad", help="Skip and count broken lines of the corpus.")]
 _DEFAULT_METRICS = "alce,hagrid"
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def _version(is_wanted: bool) -> None:
@@ -179,28 +179,32 @@ def score(
             keep_answers=ais_csv is not None,
             log=note,
         )
-    is_model = not isinstance(judge_instance, HumanJudge)
-    if not is_model and "human" in result.record:  # people agree with themselves
-        result.record["human"] = {name: result.record["human"][name] for name in ("data", "labels", "metrics")} | {
-            "agreement": {}
-        }
-    _print_notes({note["text"]: note["count"] for note in result.record["notes"].values()})
-    if (client := getattr(judge_instance, "client", None)) is not None:
-        note(f"{judge_instance.name}: {client.usage}")
-    if (remark := getattr(judge_instance, "note", None)) is not None:
-        note(f"{judge_instance.name}: {remark}")
+    is_human = isinstance(judge_instance, HumanJudge)
+    if is_human and "human" in result.record:  # people agree with themselves
+        result.record["human"] = {**result.record["human"], "agreement": {}}
+        result.record["human"].pop("levels", None)
+    _note_scoring(result, judge_instance)
     # Judging may be expensive: a closed pipe (`| head`) must not lose the files, nor a full disk the printed report.
     try:
         _write_scores(result, file, report=report, scores=scores, ais_csv=ais_csv)
     finally:
+        # What is asked for by name is printed without --all.
+        families = set() if metrics == _DEFAULT_METRICS else set(measures.metrics)
+        families |= {"alce"} if alce_splitter or mauve or alce_cot else set()
         if as_json:
             print_json(result.record)
         else:
-            # What is asked for by name is printed without --all.
-            families = set() if metrics == _DEFAULT_METRICS else set(measures.metrics)
-            families |= {"alce"} if alce_splitter or mauve or alce_cot else set()
-            record = result.record if is_model else {**result.record, "quoted": {"rejected": 0}}
+            record = {**result.record, "quoted": {"rejected": 0}} if is_human else result.record
             show_report(record, families, is_complete=all_metrics)
+
+
+def _note_scoring(result: "Scored", judge: "Judge") -> None:
+    """Print to stderr what the reader, the server and the judge noted."""
+    _print_notes({note["text"]: note["count"] for note in result.record["notes"].values()})
+    if (client := getattr(judge, "client", None)) is not None:
+        note(f"{judge.name}: {client.usage}")
+    if (remark := getattr(judge, "note", None)) is not None:
+        note(f"{judge.name}: {remark}")
 
 
 def _write_scores(

@@ -21,14 +21,16 @@ from autoais.base.labels import LabelledClaim
 from autoais.base.registry import Registry
 from autoais.base.types import Attribution, Question, Support
 from autoais.formats import aqa, trec
-from autoais.formats.base import Fault, Format, Notes, Row, unique_id
+from autoais.formats.base import Fault, Format, Notes, Row, refuse_faults, unique_id
 from autoais.formats.contexts import ALL_CITED, NONE_CITED, has_markers, remove_citations
 from autoais.formats.convert import FEATURES, join_passages, join_questions
 
 
 def _read_own(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
     for location, row in rows:
-        yield own.from_row(row, location)
+        answer = own.from_row(row, location)
+        refuse_faults(_value_faults(answer, row, location))
+        yield answer
 
 
 def _labels_own(row: dict[str, Any], location: str) -> Iterator[LabelledClaim]:
@@ -68,11 +70,17 @@ def _check_own(rows: Iterable[Row]) -> Iterator[Fault]:
                 name = f"sentences[{bad.sentence}].citations"
                 message = f"field {name!r}: {bad.marker!r} is not a passage of the row; it counts as unresolved"
                 yield Fault(location, message, warning=True)
-        yield from _span_faults(answer, location)
-        sure = row.get("confidence")
-        if sure is not None and (isinstance(sure, bool) or not isinstance(sure, int | float) or not 0 <= sure <= 1):
-            text = f"{sure:.60}" if isinstance(sure, str) else f"{sure!r:.60}"
-            yield Fault(location, f"field 'confidence' should be a number from 0 to 1 or null, found {text}")
+        yield from _value_faults(answer, row, location)
+
+
+def _value_faults(answer: CitedAnswer, row: dict[str, Any], location: str) -> Iterator[Fault]:
+    yield from _span_faults(answer, location)
+    confidence = row.get("confidence")
+    if confidence is None:
+        return
+    if isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0 <= confidence <= 1:
+        text = f"{confidence:.60}" if isinstance(confidence, str) else f"{confidence!r:.60}"
+        yield Fault(location, f"field 'confidence' should be a number from 0 to 1 or null, found {text}")
 
 
 def _span_faults(answer: CitedAnswer, location: str) -> Iterator[Fault]:
@@ -415,9 +423,7 @@ def validate(
     except FormatError as error:
         guess = _guess(path)
         if guess is None:
-            errors = (error, *_list_errors(path))
-            unique_faults = dict.fromkeys(_make_fault(format_error, path) for format_error in errors)
-            yield from sorted(unique_faults, key=lambda fault: int(fault.location.removeprefix(str(path))[1:] or 0))
+            yield from _list_faults(error, path)
             return
         name, fault = guess
         yield fault
@@ -428,50 +434,63 @@ def validate(
     file_format = get_format(name)
     if topics is not None and name not in trec.REFERENCES:
         raise UserError(f"{path}: topics (--questions) are for {' and '.join(trec.REFERENCES)}, this is {name}")
-    official = None if topics is None else {topic.id: topic.text for topic in topics}
-    waiting: list[Fault] = []
-    answer_rows: list[trec.TopicRow] = []  # for `topics` only
-    check_ids = file_format.ids()
-    unknown = _MisspeltFields()
-
-    answering = file_format is not ANSWERS or bool(doubts)  # or a row has a field of answers
-
-    def rows() -> Iterator[Row]:
-        nonlocal answering
-        empty = True
-        try:
-            for location, row in records(path, file_format.schema["required"] if file_format.csv else ()):
-                empty = False
-                counts[file_format.name] += 1
-                if isinstance(row, FormatError):
-                    waiting.append(_make_fault(row, path))
-                    continue
-                answering = answering or not _OF_ANSWERS.isdisjoint(row)
-                row_faults = [Fault(location, message) for message in faults(row, file_format.schema)]
-                waiting.extend(row_faults)
-                waiting.extend(check_ids(location, row))
-                unknown.count(location, find_misspellings(row, file_format.schema))
-                if official is not None:
-                    answer_rows.append(trec.topic_row(location, row))
-                if not row_faults or not any(faults(row, file_format.schema, limits=False)):
-                    yield location, row
-        except FormatError as error:  # the rest of the file cannot be read
-            waiting.append(_make_fault(error, path))
-        else:
-            if empty:
-                waiting.append(Fault(str(path), "holds no records"))
-
-    for fault in file_format.check(rows()):
-        yield from waiting
-        waiting.clear()
-        yield fault
-    yield from waiting
-    yield from unknown.faults()
-    if counts[file_format.name] and not answering:
+    check = _RecordCheck(path, file_format, counts, with_topics=topics is not None)
+    yield from check.faults()
+    if counts[file_format.name] and not check.has_answers and not doubts:
         text = "no row of the file has an answer or says `abstained`: these are questions, which `score` cannot judge"
         yield Fault(str(path), text, warning=True)
-    if official is not None:
-        yield from trec.check_topics(answer_rows, official, str(path))
+    if topics is not None:
+        yield from trec.check_topics(check.topic_rows, {topic.id: topic.text for topic in topics}, str(path))
+
+
+class _RecordCheck:
+    """Checks the records of a file against its format.
+
+    Afterwards, `has_answers` says whether a record has an answer (always true of formats but our own, which also holds
+    questions), and `topic_rows` are the topics of the records, if they are asked for.
+    """
+
+    def __init__(self, path: Path, file_format: Format, counts: Counter[str], *, with_topics: bool) -> None:
+        self._path, self._format, self._counts, self._with_topics = path, file_format, counts, with_topics
+        self._check_ids = file_format.ids()
+        self._misspelt = _MisspeltFields()
+        self._waiting: list[Fault] = []  # of the records before the one that the format's own check has
+        self.has_answers = file_format is not ANSWERS
+        self.topic_rows: list[trec.TopicRow] = []
+
+    def faults(self) -> Iterator[Fault]:
+        """Yield the faults of the records in their order, then the fields that look misspelt."""
+        for fault in self._format.check(self._sound_rows()):
+            yield from self._waiting
+            self._waiting.clear()
+            yield fault
+        yield from self._waiting
+        yield from self._misspelt.faults()
+
+    def _sound_rows(self) -> Iterator[Row]:
+        """Yield the records that fit the schema, lists that are too long apart; the faults of all go to `_waiting`."""
+        schema, is_empty = self._format.schema, True
+        try:
+            for location, row in records(self._path, schema["required"] if self._format.csv else ()):
+                is_empty = False
+                self._counts[self._format.name] += 1
+                if isinstance(row, FormatError):
+                    self._waiting.append(_make_fault(row, self._path))
+                    continue
+                self.has_answers = self.has_answers or not _OF_ANSWERS.isdisjoint(row)
+                messages = list(faults(row, schema))
+                self._waiting.extend(Fault(location, message) for message in messages)
+                self._waiting.extend(self._check_ids(location, row))
+                self._misspelt.count(location, find_misspellings(row, schema))
+                if self._with_topics:
+                    self.topic_rows.append(trec.topic_row(location, row))
+                if not messages or not any(faults(row, schema, limits=False)):
+                    yield location, row
+        except FormatError as error:  # the rest of the file cannot be read
+            self._waiting.append(_make_fault(error, self._path))
+        else:
+            if is_empty:
+                self._waiting.append(Fault(str(self._path), "holds no records"))
 
 
 _VALUES = re.compile(r"field '[^']*'|(?<!\w)'[^']*'|\d+")
@@ -540,13 +559,15 @@ def _find_doubts(path: Path, name: str) -> Iterator[Fault]:
         yield Fault(location, f"{note}; choose another format (--format)", warning=True)
 
 
-def _list_errors(path: Path) -> list[FormatError]:
-    errors = []
+def _list_faults(error: FormatError, path: Path) -> list[Fault]:
+    """Return the faults of a file of no format: why it has none, and the records that cannot be read, by line."""
+    errors = [error]
     try:
         errors += [row for _, row in records(path) if isinstance(row, FormatError)]
-    except FormatError as error:
-        errors.append(error)
-    return errors
+    except FormatError as later_error:
+        errors.append(later_error)
+    unique_faults = dict.fromkeys(_make_fault(format_error, path) for format_error in errors)
+    return sorted(unique_faults, key=lambda fault: int(fault.location.removeprefix(str(path))[1:] or 0))
 
 
 def _make_fault(error: FormatError, path: Path) -> Fault:

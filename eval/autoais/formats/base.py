@@ -27,6 +27,13 @@ class Fault:
         return f"{self.location}: {'warning: ' if self.warning else ''}{self.message}"
 
 
+def refuse_faults(faults: Iterable[Fault]) -> None:
+    """Raise `FormatError` for the first fault that is no warning, for readers that it would mislead."""
+    for fault in faults:
+        if not fault.warning:
+            raise FormatError(f"{fault}; `autoais validate` lists all faults of the file")
+
+
 def dataset_name(path: str | Path) -> str:
     """Return the name of a data set that its file does not name: that of the file, up to the first dot."""
     return Path(path).name.partition(".")[0]

@@ -14,7 +14,17 @@ from autoais.base.io.schema import IDENTIFIER, LABEL, STRING, faults, list_of, r
 from autoais.base.labels import LabelledClaim, answer_attributable, answer_informative, clean_reference
 from autoais.base.markers.sentences import MarkedSentence, parse_sentence, parse_sentences
 from autoais.base.types import Attribution, Citation, CitedSentence, Passage, Unresolved
-from autoais.formats.base import Fault, Format, Notes, Row, dataset_name, get_valid, passage_ids, unique_key
+from autoais.formats.base import (
+    Fault,
+    Format,
+    Notes,
+    Row,
+    dataset_name,
+    get_valid,
+    passage_ids,
+    refuse_faults,
+    unique_key,
+)
 from autoais.formats.human_ratings.ratings import SIMULATED_LABELS
 from autoais.formats.markers import restore_answer, restore_sentence
 
@@ -29,6 +39,7 @@ _NO_ID = "hagrid_no_id"  # in `extra`: the answer has no id in the file, as in H
 def _read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
     line_of = _Lines()
     for location, row in rows:
+        refuse_faults(_number_faults(location, row))
         answers = list(_answers(row))
         if not answers:
             notes.tell("without_answer", "questions without an answer, left out")
@@ -254,10 +265,15 @@ def _key(row: dict[str, Any]) -> str | None:
     return get_valid(row, "query_id" if "query_id" in row else "query")
 
 
-def _row_faults(location: str, row: dict[str, Any]) -> Iterator[Fault]:
+def _number_faults(location: str, row: dict[str, Any]) -> Iterator[Fault]:
+    """Yield a fault if the quotes are not numbered as the markers count them."""
     numbers = [quote.get("idx", n) for n, quote in enumerate(row["quotes"], 1)]
     if sorted(numbers) != list(range(1, len(numbers) + 1)):
         yield Fault(location, f"field 'quotes': idx should run from 1 to {len(numbers)}, found {numbers[:20]}")
+
+
+def _row_faults(location: str, row: dict[str, Any]) -> Iterator[Fault]:
+    yield from _number_faults(location, row)
     for number, (raw, answer) in enumerate(zip(row["answers"], _answers(row), strict=True)):
         for bad in answer.unresolved_markers:
             yield Fault(location, f"field 'answers[{number}]': marker {bad.marker} is {bad.reason}", warning=True)

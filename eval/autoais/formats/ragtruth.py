@@ -10,11 +10,12 @@ from autoais.base.answers import CitedAnswer
 from autoais.base.io.schema import IDENTIFIER, STRING, TEXT_OR_NULL, record
 from autoais.base.text.sentences import sentence_spans
 from autoais.base.types import Citation, CitedSentence, Passage
-from autoais.formats.base import Fault, Format, Notes, Row, unique_id
+from autoais.formats.base import Fault, Format, Notes, Row, refuse_faults, unique_id
 
 
 def _read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
-    for _, row in rows:
+    for location, row in rows:
+        refuse_faults(_offset_faults(location, row))
         if row.get("quality") not in (None, "good"):
             notes["responses whose quality is not 'good', left out as in RAGTruth's baseline"] += 1
             continue
@@ -50,14 +51,26 @@ def _answer(row: dict[str, Any]) -> CitedAnswer:
 
 def _check(rows: Iterable[Row]) -> Iterator[Fault]:
     for location, row in rows:
+        yield from _offset_faults(location, row)
         for number, span in enumerate(row["labels"]):
-            start, end, name = int(span["start"]), int(span["end"]), f"field 'labels[{number}]'"
-            if not start < end <= len(row["response"]):
-                message = f"is {start} to {end}, and the response has the characters 0 to {len(row['response'])}"
-                yield Fault(location, f"{name} {message}")
-            elif "text" in span and span["text"] != row["response"][start:end]:
-                words = row["response"][start:end][:60]
-                yield Fault(location, f"{name}: its 'text' is not the response from {start} to {end}: {words!r}")
+            start, end = int(span["start"]), int(span["end"])
+            words = row["response"][start:end]
+            if _is_inside(span, row) and span.get("text", words) != words:
+                text = f"its 'text' is not the response from {start} to {end}: {words[:60]!r}"
+                yield Fault(location, f"field 'labels[{number}]': {text}")
+
+
+def _offset_faults(location: str, row: dict[str, Any]) -> Iterator[Fault]:
+    """Yield the labels whose span is not in the response."""
+    for number, span in enumerate(row["labels"]):
+        if not _is_inside(span, row):
+            offsets = f"{int(span['start'])} to {int(span['end'])}"
+            message = f"is {offsets}, and the response has the characters 0 to {len(row['response'])}"
+            yield Fault(location, f"field 'labels[{number}]' {message}")
+
+
+def _is_inside(span: dict[str, Any], row: dict[str, Any]) -> bool:
+    return int(span["start"]) < int(span["end"]) <= len(row["response"])
 
 
 _OFFSET = {"type": "integer", "minimum": 0}

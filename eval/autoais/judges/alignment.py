@@ -22,7 +22,7 @@ _NEGATIONS = frozenset(
     couldn't won't wouldn't
     """.split()
 )  # fmt: skip
-_REST = re.compile(r"\S*(?:\s(?:%|[ap]\.?m\b))?")  # of a quantity whose first characters are a word: 8:30 pm
+_SUFFIX = re.compile(r"\S*(?:\s(?:%|[ap]\.?m\b))?")  # of a quantity whose first characters are a word: 8:30 pm
 _YEARS = range(1000, 2101)
 _CLOSEST = 3  # sentences to align: those that share most words with the claim
 # Words of the claim and of the evidence. A longer stretch without a common word is different content, not a clash.
@@ -76,8 +76,8 @@ class _Part:
         if not self.other_words:
             return [(0, len(self.claim))]
         start = self.sentence.rfind(" ", 0, self.other_words[0].start) + 1  # with "$"
-        rest = _REST.match(self.sentence, self.other_words[-1].end)
-        text = self.sentence[start : rest.end() if rest else None]
+        suffix = _SUFFIX.match(self.sentence, self.other_words[-1].end)
+        text = self.sentence[start : suffix.end() if suffix else None]
         return Numbers([text]).find_missing(self.claim, exact=True)
 
     def lacks(self, word: _Word) -> bool:
@@ -107,8 +107,8 @@ def align(claim: str, evidence: Iterable[str]) -> Alignment:
     if not total:
         return Alignment()
     key_set = set(keys)
-    places = [(text, start, end) for text in evidence for start, end in split_sentences(text)]
-    texts = [text[start:end] for text, start, end in places]
+    positions = [(text, start, end) for text in evidence for start, end in split_sentences(text)]
+    texts = [text[start:end] for text, start, end in positions]
     sentences = [_words(text) for text in texts]
     overlaps = [sum({w.key: w.weight for w in sentence if w.key in key_set}.values()) for sentence in sentences]
     best = Alignment()
@@ -120,7 +120,7 @@ def align(claim: str, evidence: Iterable[str]) -> Alignment:
             for kind, i, j, m, n in changes
             if kind != "equal"
         ]
-        alignment = _clashing(same_weight / total, parts, places[index][1])
+        alignment = _clashing(same_weight / total, parts, positions[index][1])
         equal_weight = sum(part.weigh_equal_numbers() for part in parts)
         alignment = replace(alignment, share=alignment.share + equal_weight / total)
         if (alignment.share, -alignment.clash) > (best.share, -best.clash):
@@ -160,8 +160,8 @@ def _clashing(share: float, parts: Iterable[_Part], offset: int) -> Alignment:
             if differ:
                 clash = max(clash, confidence)
                 clashes += [(word.start, word.end) for word in own_words]
-                alike = [word for word in other if word.is_year in {word.is_year for word in own_words}]
-                evidence_clashes += [(offset + word.start, offset + word.end) for word in alike or other]
+                same_years = [word for word in other if word.is_year in {word.is_year for word in own_words}]
+                evidence_clashes += [(offset + word.start, offset + word.end) for word in same_years or other]
     return Alignment(share, clash, tuple(sorted(clashes)), tuple(sorted(evidence_clashes)))
 
 

@@ -1,18 +1,16 @@
 """Judgements on disk: no pair is judged twice, killed runs resume, and all metrics read the same verdicts."""
 
-import fcntl
 import hashlib
 import json
-import os
 from array import array
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from autoais.base.errors import FormatError, UserError, unreadable
+from autoais.base.errors import FormatError, UserError
+from autoais.base.io.journal import MAX_LINE_BYTES, AppendFile
 from autoais.base.io.jsonl import dumps, parse_object
 from autoais.base.types import Attribution, Judge, Judgement, Place, Span, Verdict
 
@@ -21,11 +19,9 @@ if TYPE_CHECKING:
 
 _VERSION = 1
 _HEADER = json.dumps({"autoais_cache": _VERSION}).encode() + b"\n"
-_MAX_LINE_BYTES = 1 << 20  # bytes of a line; a longer line is not a judgement
 _SNIFF = 1 << 20  # bytes within which the first valid line must occur
 _RECENT = 1 << 16  # judgements kept in a dict before they are merged into the sorted arrays
 _VERDICTS = frozenset(verdict.value for verdict in Verdict)
-_SYNC = 16  # appends between two calls of fsync
 _AT_ONCE = 256  # pairs per call for judges without an attribute `at_once`
 
 
@@ -59,15 +55,14 @@ class JudgementCache:
 
         self.path = path
         self.kept = self.cut = self.damaged = 0
-        self._appends = 0
         self._recent: dict[int, int] = {}
         self._keys: NDArray[np.uint64] = np.empty(0, np.uint64)
         self._offsets: NDArray[np.uint64] = np.empty(0, np.uint64)
-        self._descriptor = self._claim()
+        self._journal = AppendFile(path)
         try:
-            self._end = self._recover()
+            self._recover()
         except BaseException:  # release the lock whatever happened
-            os.close(self._descriptor)
+            self._journal.close()
             raise
 
     def __enter__(self) -> "JudgementCache":
@@ -96,17 +91,17 @@ class JudgementCache:
     def get(self, judge: str, pair: str) -> Judgement | None:
         """The judge's latest judgement of the pair with that hash, or None."""
         for offset in self._line_offsets(_key(judge, pair)):
-            entry = _parse(self._line(offset))
+            entry = _parse(self._journal.line_at(offset))
             if entry is not None and entry[:2] == (judge, pair):
                 return entry[2]
         return None
 
     def put(self, judge: str, judgements: Iterable[tuple[str, Judgement]]) -> None:
         """Append judgements by pair hash, all of them or none; they are in the file on return."""
-        lines, offsets, end = [], [], self._end
+        lines, offsets, end = [], [], self._journal.size
         for pair, judgement in judgements:
             line = dumps(_record(judge, pair, judgement)).encode() + b"\n"
-            if len(line) <= _MAX_LINE_BYTES:
+            if len(line) <= MAX_LINE_BYTES:
                 lines.append(line)
                 offsets.append((_key(judge, pair), end))
                 end += len(line)
@@ -120,73 +115,40 @@ class JudgementCache:
 
     def close(self) -> None:
         """Flush to disk and release the lock."""
-        if self._descriptor < 0:
-            return
-        descriptor, self._descriptor = self._descriptor, -1
-        try:
-            os.fsync(descriptor)
-        except OSError as error:
-            raise UserError(f"{self.path}: cannot be written: {error.strerror}") from error
-        finally:
-            os.close(descriptor)
+        self._journal.close()
 
-    def _claim(self) -> int:
-        if self.path.exists() and not self.path.is_file():
-            raise UserError(f"{self.path} is not a regular file; give a file for the judgement cache")
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            raise UserError(f"{self.path}: cannot be written: {error.strerror}") from error
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(descriptor)
-            if isinstance(error, BlockingIOError):
-                raise UserError(f"{self.path} is in use by another run; wait for it, or give another cache") from error
-            raise UserError(f"{self.path}: cannot be locked: {error.strerror}") from error
-        return descriptor
-
-    def _recover(self) -> int:
-        """Index the complete lines, repair the end of the file, and return the offset of the next line."""
+    def _recover(self) -> None:
+        """Index the complete lines, and repair the end of the file."""
         keys, offsets = array("Q"), array("Q")
         position, is_valid, line = 0, False, b"\n"
-        with os.fdopen(os.dup(self._descriptor), "rb") as file:
-            while piece := file.readline(_MAX_LINE_BYTES):
-                line = piece
-                if entry := _parse(line):
-                    keys.append(_key(*entry[:2]))
-                    offsets.append(position)
-                elif not self._is_header(line):
-                    self.damaged += 1
-                    if not is_valid and position > _SNIFF:
-                        raise self._not_a_cache()
-                    position += len(line)
-                    continue
-                is_valid = True
+        for line in self._journal.lines():
+            if entry := _parse(line):
+                keys.append(_key(*entry[:2]))
+                offsets.append(position)
+            elif not self._is_header(line):
+                self.damaged += 1
+                if not is_valid and position > _SNIFF:
+                    raise self._not_a_cache()
                 position += len(line)
+                continue
+            is_valid = True
+            position += len(line)
         self.kept = len(keys)
         newborn = position == len(line) and _HEADER.startswith(line)  # killed while writing the first line
         if not is_valid and position and not newborn:
             raise self._not_a_cache()
         self._merge(keys, offsets)
-        return self._repair_end(position, line)
+        self._repair_end(line)
 
-    def _repair_end(self, size: int, last: bytes) -> int:
-        """Start a new file, or make an old one end with a complete line; return its size."""
-        self._end = size
+    def _repair_end(self, last: bytes) -> None:
+        """Start a new file, or make an old one end with a complete line."""
         if not last.endswith(b"\n") and _parse(last) is None:
             self.damaged, self.cut = self.damaged - 1, 1
-            self._end -= len(last)
-            try:
-                os.ftruncate(self._descriptor, self._end)
-            except OSError as error:
-                raise UserError(f"{self.path}: cannot be written: {error.strerror}") from error
-        if self._end == 0:
+            self._journal.cut(self._journal.size - len(last))
+        if self._journal.size == 0:
             self._append(_HEADER)
-        elif os.pread(self._descriptor, 1, self._end - 1) != b"\n":
+        elif self._journal.line_at(self._journal.size - 1):  # the last byte is no line end
             self._append(b"\n")
-        return self._end
 
     def _is_header(self, line: bytes) -> bool:
         if not (line.startswith(b'{"autoais_cache":') and line.endswith(b"}\n")):
@@ -200,17 +162,9 @@ class JudgementCache:
 
     def _append(self, data: bytes) -> None:
         try:
-            remainder = memoryview(data)
-            while remainder:
-                remainder = remainder[os.write(self._descriptor, remainder) :]
-            self._appends += 1
-            if self._appends % _SYNC == 0:
-                os.fsync(self._descriptor)
-        except OSError as error:
-            with suppress(OSError):  # otherwise the next opening removes the incomplete line
-                os.ftruncate(self._descriptor, self._end)
-            raise UserError(f"{self.path}: cannot be written: {error.strerror}; earlier judgements are kept") from error
-        self._end += len(data)
+            self._journal.append(data)
+        except UserError as error:
+            raise UserError(f"{error}; earlier judgements are kept") from error
 
     def _merge(self, keys: "array[int]", offsets: "array[int]") -> None:
         import numpy as np
@@ -228,18 +182,6 @@ class JudgementCache:
         low, high = (int(np.searchsorted(self._keys, target, side)) for side in ("left", "right"))
         recent = [self._recent[key]] if key in self._recent else []
         return recent + sorted(map(int, self._offsets[low:high]), reverse=True)
-
-    def _line(self, offset: int) -> bytes:
-        line = b""
-        while b"\n" not in line and len(line) <= _MAX_LINE_BYTES:
-            try:
-                piece = os.pread(self._descriptor, 1 << 14, offset + len(line))
-            except OSError as error:
-                raise unreadable(self.path, error) from error
-            if not piece:
-                break
-            line += piece
-        return line.partition(b"\n")[0]
 
 
 class CachedJudge(Judge):

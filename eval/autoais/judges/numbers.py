@@ -211,8 +211,8 @@ def _lacking(text: str, other: str) -> list[_Number]:
 
 def _is_count(number: _Number, text: str) -> bool:
     """Whether it is a number for sure: in digits, but not the 00 of 19:00:30, or in such words ("second" is none)."""
-    written = text[number.start : number.end]
-    return written != "00" if number.digits else re.split(r"\W", written)[0].casefold() in _COUNTS
+    token = text[number.start : number.end]
+    return token != "00" if number.digits else re.split(r"\W", token)[0].casefold() in _COUNTS
 
 
 def _months_of_dates(text: str) -> Iterator[tuple[tuple[int, int], str]]:
@@ -309,7 +309,7 @@ def _clock(start: int, end: int, hours: float, text: str) -> Iterator[_Number]:
         yield number
         yield replace(number, value=hours, measure=_HALF_DAY)
     else:
-        yield _Number(start, end, hours, 1, _CLOCK)
+        yield _Number(start, end, hours % 24, 1, _CLOCK)  # 24:00 is 0:00
         if hours < 13:
             yield _Number(start, end, (hours + 12) % 24, 1, _CLOCK)
 

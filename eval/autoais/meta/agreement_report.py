@@ -69,10 +69,8 @@ def report(
     ratings = [rating for batch in batches.values() for rating in batch]
     study = [rating for rating in ratings if rating.phase == "study"]
     main_ratings = [rating for rating in ratings if rating.phase in ("study", "adjudication")]
-    if question_keys is not None and (
-        unknown := next((rating.answer_id for rating in main_ratings if rating.answer_id not in question_keys), None)
-    ):
-        raise UserError(f"answer {unknown!r:.80} has ratings, but is not among the answers; do they belong together?")
+    if question_keys is not None:
+        _check_answers(main_ratings, question_keys)
     systems = sorted({rating.system for rating in study})
     result: dict[str, Any] = {
         "ratings": sum(rating.question != FLAG for rating in study),
@@ -105,6 +103,13 @@ def report(
     if variant:
         result["variant"] = _beside_variant(main_ratings, variant, experts, number, likert)
     return result
+
+
+def _check_answers(ratings: Iterable[Rating], answers: Collection[str]) -> None:
+    """Raise `UserError` for a rating of an answer that is not among the answers."""
+    unknown = next((rating.answer_id for rating in ratings if rating.answer_id not in answers), None)
+    if unknown is not None:
+        raise UserError(f"answer {unknown!r:.80} has ratings, but is not among the answers; do they belong together?")
 
 
 # --- questions -------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from importlib.resources import files
@@ -91,10 +91,7 @@ def rank_judges(
     """
     check_type("labels", labels, "a list of files", list, tuple)
     check_type("judges", judges, "a list of names or judges", list, tuple)
-    if limit is not None and limit < 1:
-        raise UserError(f"limit should be at least 1, found {limit}")
-    if timing_count < 0:
-        raise UserError(f"timing_count (--timed) should be at least 0, found {timing_count}")
+    _check_counts(limit, timing_count)
     collections = _collections(labels)
     claims, collection_of = _read(collections)
     counts = {name: len(labels_of_set) for name, labels_of_set in claims.items()}
@@ -102,40 +99,50 @@ def rank_judges(
     open_judges, skip_reasons = _open_judges(judges)
     rows_of_judges: dict[str, dict[str, Rows]] = {}
     speeds = {}
-    with ExitStack() as stack:
-        journal = None if cache is None else stack.enter_context(JudgementCache(Path(cache)))
+    with nullcontext() if cache is None else JudgementCache(Path(cache)) as journal:
         for judge in open_judges:
             speeds[judge.name] = _speed(judge, claims, timing_count, seed)
             rows_of_judges[judge.name] = _judge_sets(judge, claims, journal, progress)
     base = open_judges[0].name
+    base_rows = rows_of_judges[base]
     records = _records(rows_of_judges, collection_of)
-    for name, differences in _differences(rows_of_judges, collection_of, base).items():
-        records[name]["against_baseline"] = differences
-    inputs = {
-        f"labels{n}": path
-        for n, path in enumerate((path_of_labels for c in collections for path_of_labels in c.files), 1)
-    }
+    differences = _differences(rows_of_judges, collection_of, base)
+    for judge in open_judges:
+        records[judge.name] |= _facts(judge, speeds[judge.name], differences.get(judge.name))
     result: dict[str, Any] = round_floats(
         {
             "baseline": base,
             "seed": seed,
             "limit": limit,
             "processor": processor(),
-            "sets": {
-                name: _about(rows, collection_of[name], counts[name]) for name, rows in rows_of_judges[base].items()
-            },
-            "judges": {
-                judge.name: records[judge.name]
-                | {"speed": speeds[judge.name]}
-                | {key: value for key, value in judge_record(judge).items() if key not in ("name", "usage")}
-                for judge in open_judges
-            },
+            "sets": {name: _about(rows, collection_of[name], counts[name]) for name, rows in base_rows.items()},
+            "judges": {judge.name: records[judge.name] for judge in open_judges},
             "skipped": skip_reasons,
             "published": list_published_figures([*claims, *_group_sets(collection_of)]),
-            "provenance": provenance(inputs),
+            "provenance": provenance(_inputs(collections)),
         }
     )
     return result
+
+
+def _facts(judge: Judge, speed: object, differences: object) -> dict[str, Any]:
+    """What the record of a judge holds besides its figures."""
+    against_baseline = {} if differences is None else {"against_baseline": differences}
+    about = {key: value for key, value in judge_record(judge).items() if key not in ("name", "usage")}
+    return against_baseline | {"speed": speed} | about
+
+
+def _inputs(collections: Iterable[LabelledSets]) -> dict[str, Path]:
+    """The files of the labels, numbered, for the provenance."""
+    paths = [path for collection in collections for path in collection.files]
+    return {f"labels{n}": path for n, path in enumerate(paths, 1)}
+
+
+def _check_counts(limit: int | None, timing_count: int) -> None:
+    if limit is not None and limit < 1:
+        raise UserError(f"limit should be at least 1, found {limit}")
+    if timing_count < 0:
+        raise UserError(f"timing_count (--timed) should be at least 0, found {timing_count}")
 
 
 # --- labels ----------------------------------------------------------------------------------------------------

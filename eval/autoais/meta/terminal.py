@@ -209,7 +209,7 @@ def show_agreement(console: "Console", result: dict[str, Any]) -> None:
         _show_question(console, name, record)
     for system, questions in result.get("systems", {}).items():
         for name, record in questions.items():
-            _show_question(console, f"{system or '(no system)'}: {name}", record)
+            _show_question(console, name, record, f"{system or '(no system)'}: {name}")
     if result["ais"]:
         _show_rates(console, result["ais"])
     if result["flags"]:
@@ -233,12 +233,12 @@ def show_agreement(console: "Console", result: dict[str, Any]) -> None:
         _show_variant(console, name, record)
 
 
-def _show_question(console: "Console", name: str, record: dict[str, Any]) -> None:
+def _show_question(console: "Console", question: str, record: dict[str, Any], title: str = "") -> None:
     console.print()
     sizes = ", ".join(f"{format_count(times, 'items')} with {n}" for n, times in record["ratings_per_item"].items())
     _line(
         console,
-        f"{name}: {format_count(record['ratings'], 'ratings')} by "
+        f"{title or question}: {format_count(record['ratings'], 'ratings')} by "
         f"{format_count(record['annotators'], 'annotators')} ({sizes})",
     )
     if "not_interpretable" in record:
@@ -281,7 +281,8 @@ def _show_question(console: "Console", name: str, record: dict[str, Any]) -> Non
                 table.add_row(f"  {label}", _number(coefficient["value"]), _interval(coefficient["interval95"]), n)
     console.print(table)
     if "mean" in record:
-        _line(console, f"  mean {_number(record['mean']['mean'])} of 1 to 5, sd {_number(record['mean']['sd'])}")
+        scale = " of 1 to 5" if question == "attributable" else ""  # the ratings do not say the scale of a study's own
+        _line(console, f"  mean {_number(record['mean']['mean'])}{scale}, sd {_number(record['mean']['sd'])}")
 
 
 def _show_rates(console: "Console", rows: Sequence[dict[str, Any]]) -> None:

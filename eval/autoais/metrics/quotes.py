@@ -398,8 +398,8 @@ def _find_nearest(quote: str, sources: _Sources, min_similarity: float) -> tuple
     """The text that is most like a quotation, in the cited passages if one of them has it; empty below a similarity."""
     for group in (sources.cited, sources.others):
         pairs = [(source, find_nearest(quote, source.sentences)) for source in group]
-        nearest = [(near.similarity, source, near) for source, near in pairs if near is not None]
-        similarity, source, near = max(nearest, key=lambda item: item[0], default=(0.0, None, None))
-        if source is not None and near is not None and similarity >= min_similarity:
-            return (Citation(source.passage, near.start, near.end, source.text[near.start : near.end]),)
+        nearest = [(match.similarity, source, match) for source, match in pairs if match is not None]
+        similarity, source, match = max(nearest, key=lambda item: item[0], default=(0.0, None, None))
+        if source is not None and match is not None and similarity >= min_similarity:
+            return (Citation(source.passage, match.start, match.end, source.text[match.start : match.end]),)
     return ()

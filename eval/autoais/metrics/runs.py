@@ -81,8 +81,10 @@ def read_run(path: Path) -> Run:
         topic_scores[identifier] = (-_score(score, location), _whole(rank, "rank", location))
     if not scores:
         raise UserError(f"{path}: holds no results; write a run with: rag search --questions FILE --run {path}")
-    rankings = {t: sorted(of, key=lambda passage: (*of[passage], passage)) for t, of in scores.items()}
-    by_score = {topic: {passage: -score for passage, (score, _) in of.items()} for topic, of in scores.items()}
+    rankings = {t: sorted(results, key=lambda passage: (*results[passage], passage)) for t, results in scores.items()}
+    by_score = {
+        topic: {passage: -score for passage, (score, _) in results.items()} for topic, results in scores.items()
+    }
     return Run(tag, rankings, _count_ties(rankings, by_score))
 
 

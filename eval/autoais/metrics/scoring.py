@@ -168,6 +168,19 @@ class Summary:
             self.unresolved += answer.unresolved
             self.short_answers += answer.short_answer is not None
             self.depth = max(self.depth, len(ranking))
+        self._compare_with_references(item)
+        metadata = {
+            "question": item.question_key,
+            **({} if item.text == item.question_key else {"text": item.text}),
+            "passages": len(ranking),
+            "short_answer": bool(answer and answer.short_answer is not None),
+        }
+        return metadata | {name: list(scores) for name, scores in self._scores.items()}
+
+    def _compare_with_references(self, item: JudgedAnswer) -> None:
+        """Compare an answer with what the benchmark expects: strings, nuggets and gold passages."""
+        question, answer = item.question, item.answer
+        ranking = answer.ranking if answer else ()
         if question.answers:
             self.with_references += 1
             short = (answer.short_answer if answer else None) or ""
@@ -188,13 +201,6 @@ class Summary:
                 share = len(set(question.gold).intersection(ranking[:k])) / len(set(question.gold))
                 self._tally(f"Success@{k}", [share > 0])
                 self._tally(f"R@{k}", [share])
-        metadata = {
-            "question": item.question_key,
-            **({} if item.text == item.question_key else {"text": item.text}),
-            "passages": len(ranking),
-            "short_answer": bool(answer and answer.short_answer is not None),
-        }
-        return metadata | {name: list(scores) for name, scores in self._scores.items()}
 
     def _tally(self, name: str, values: Iterable[float | None], *, macro: bool = False) -> None:
         tally = self.tallies.setdefault(name, Tally("items"))

@@ -17,7 +17,7 @@ from pathlib import Path
 from shutil import copyfile
 from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
-from autoais.base.errors import UserError
+from autoais.base.errors import UserError, reason_of
 from autoais.base.io.jsonl import dumps, write_atomic
 from autoais.base.io.locks import file_lock
 from autoais.base.io.provenance import provenance, sha256_file
@@ -114,10 +114,8 @@ class TrainingRecipe:
             }
             row["folds"] = [tuple(fold) for fold in row["folds"]]
             recipe: TrainingRecipe = make_settings(cls, row | {"sources": sources} | schedules, str(path))
-        except OSError as error:
-            raise UserError(f"{path}: not a training recipe: {error.strerror}") from error
-        except (ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
-            raise UserError(f"{path}: not a training recipe: {error}") from error
+        except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
+            raise UserError(f"{path}: not a training recipe: {reason_of(error)}") from error
         for name, source in sources.items():
             if source.kind not in _KINDS:
                 raise UserError(f"{path}: [sources.{name}] kind {source.kind!r}; there are: {', '.join(_KINDS)}")

@@ -51,25 +51,25 @@ def format_time(value: timedelta, code: str) -> str:
     total = round(abs(value.total_seconds()))
 
     def unit(match: re.Match[str]) -> str:
-        quoted, escaped, largest, smaller = match.groups()
+        quotation, escape, largest, smaller = match.groups()
         if largest:
             return str(total // _SECONDS[largest.lower()])
-        return f"{total // _SECONDS[smaller.lower()] % 60:02}" if smaller else quoted or escaped or ""
+        return f"{total // _SECONDS[smaller.lower()] % 60:02}" if smaller else quotation or escape or ""
 
     return f"{'-' if value < timedelta() else ''}{_TIME.sub(unit, code[:_MAX_LENGTH].partition(';')[0])}"
 
 
-def _write_digits(amount: Decimal, places: list[str]) -> list[str] | None:
+def _write_digits(amount: Decimal, slots: list[str]) -> list[str] | None:
     """The digits for each place of a section; None if they do not fit."""
-    if len(places) == 1:
-        return [_write_amount(amount, places[0])]
-    if amount % 1 or not set("".join(places)) <= set("0#?"):
-        return None if places else []
-    text = f"{amount:.0f}".zfill("".join(places).count("0"))  # such as 000-0000
+    if len(slots) == 1:
+        return [_write_amount(amount, slots[0])]
+    if amount % 1 or not set("".join(slots)) <= set("0#?"):
+        return None if slots else []
+    text = f"{amount:.0f}".zfill("".join(slots).count("0"))  # such as 000-0000
     groups = []
-    for place in reversed(places[1:]):
-        groups.append(text[-len(place) :])
-        text = text[: -len(place)]
+    for slot in reversed(slots[1:]):
+        groups.append(text[-len(slot) :])
+        text = text[: -len(slot)]
     return [text, *reversed(groups)]
 
 
@@ -78,11 +78,11 @@ def _write_amount(amount: Decimal, signs: str) -> str:
         return f"{float(amount):.12g}"
     whole_signs, _, fraction_signs = signs.partition(".")
     decimals = min(len(fraction_signs), _MAX_DECIMALS)
-    whole, _, fraction = f"{amount.quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP):f}".partition(".")
-    needed = fraction_signs.count("0")
-    fraction = fraction[:needed] + fraction[needed:].rstrip("0")
-    whole = whole if "," in whole_signs else whole.zfill(whole_signs.count("0"))
-    return f"{whole}.{fraction}" if fraction.strip("0") else whole
+    integer, _, fraction = f"{amount.quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP):f}".partition(".")
+    min_decimals = fraction_signs.count("0")
+    fraction = fraction[:min_decimals] + fraction[min_decimals:].rstrip("0")
+    integer = integer if "," in whole_signs else integer.zfill(whole_signs.count("0"))
+    return f"{integer}.{fraction}" if fraction.strip("0") else integer
 
 
 @lru_cache(maxsize=1000)

@@ -447,9 +447,13 @@ def test_our_own_format_is_lossless(answer: CitedAnswer, tmp_path: Path) -> None
     path = tmp_path / "a.jsonl"
     write_atomic(path, write_answers([answer]))
     assert list(read_answers(path)) == [answer]
-    assert next(iter(formats.read(path, "answers"))) == answer
-    found = [str(fault) for fault in formats.validate(path, "answers")]
-    assert [one for one in found if "is cited from" not in one] == []  # any places, any quotes
+    found = list(formats.validate(path, "answers"))
+    assert [fault for fault in found if "is cited from" not in str(fault)] == []  # any places, any quotes
+    if all(fault.warning for fault in found):
+        assert next(iter(formats.read(path, "answers"))) == answer
+    else:
+        with pytest.raises(FormatError, match="is cited from"):
+            next(iter(formats.read(path, "answers")))
 
 
 def test_paragraphs_of_an_answer_are_kept_and_sentences_have_their_places() -> None:
@@ -510,6 +514,54 @@ def test_spans_quotes_and_confidence_are_checked_where_the_text_is_there(tmp_pat
     assert "with other white space than the text there" in spaces
     for wrong, found in ((7, "7"), (-0.1, "-0.1"), ("high", "high"), (True, "True")):
         assert says(row(wrong)) == [f":1: field 'confidence' should be a number from 0 to 1 or null, found {found}"]
+
+
+HAGRID_FROM_ZERO = {
+    "query_id": 1,
+    "query": "Where is the mill?",
+    "quotes": [{"idx": 0, "docid": "a#1", "text": "It is in Arlen."}],
+    "answers": [{"answer": "It is in Arlen [1]."}],
+}
+ALL_FAULTS = "; `autoais validate` lists all faults of the file"
+
+
+@pytest.mark.parametrize(
+    ("row", "fault"),
+    [
+        (
+            {
+                "id": "1",
+                "question": "?",
+                "sentences": [{"text": "A mill.", "citations": [{"passage": "p", "start": 0, "end": 99}]}],
+                "passages": [{"id": "p", "text": "A mill."}],
+            },
+            "field 'sentences[0].citations': 'p' is cited from 0 to 99, and its text has the characters 0 to 7",
+        ),
+        (
+            {"id": "1", "question": "?", "answer": "A mill.", "confidence": "high"},
+            "field 'confidence' should be a number from 0 to 1 or null, found high",
+        ),
+        (HAGRID_FROM_ZERO, "field 'quotes': idx should run from 1 to 1, found [0]"),
+        (
+            {
+                "id": "1",
+                "source_id": "s",
+                "model": "m",
+                "labels": [{"start": 2, "end": 90}],
+                "response": "A tall mill.",
+                "quality": "good",
+            },
+            "field 'labels[0]' is 2 to 90, and the response has the characters 0 to 12",
+        ),
+    ],
+)
+def test_readers_refuse_what_would_mislead_them(
+    tmp_path: Path, autoais: Command, row: dict[str, Any], fault: str
+) -> None:
+    path = lines(tmp_path / "a.jsonl", row)
+    assert messages(path)[0] == f":1: {fault}"
+    for command in (["score", path], ["convert", path, tmp_path / "out", "--to", "answers"]):
+        one_line_error(autoais(*command), f"a.jsonl:1: {fault}{ALL_FAULTS}")
 
 
 @pytest.mark.parametrize(

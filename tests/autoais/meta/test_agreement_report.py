@@ -278,6 +278,13 @@ def test_a_rating_is_compared_with_those_of_the_others_only() -> None:
     assert people[2]["agrees_with_others"]["value"] == 0.0
 
 
+def test_only_the_paper_s_scale_is_said_to_end_at_five(tmp_path: Path, autoais: Command) -> None:
+    ratings = [*rate("1", "freshness", "1 1 2"), *rate("1", "attributable", "4 5 5")]
+    shown = autoais("agreement", written(tmp_path / "r.jsonl", ratings)).stdout
+    assert "  mean 1.333, sd 0.577" in shown
+    assert "  mean 4.667 of 1 to 5, sd 0.577" in shown
+
+
 def test_rates_say_how_many_items_have_no_tie(tmp_path: Path, autoais: Command) -> None:
     two = [one for n, said in enumerate(["yes yes"] * 3 + ["yes no"] * 2 + ["no no"]) for one in
            rate(str(n), "informative", said)]  # fmt: skip

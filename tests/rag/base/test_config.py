@@ -44,9 +44,9 @@ def test_without_a_file_there_are_no_defaults(tmp_path: Path, monkeypatch: pytes
 
 def test_a_config_file_that_is_named_must_be_there(config: Path) -> None:
     config.unlink()
-    for named in (config, config.parent):
+    for named, reason in ((config, "No such file or directory"), (config.parent, "Is a directory")):
         os.environ["RAG_CONFIG"] = str(named)  # `config` restores it
-        with pytest.raises(RagError, match=f"{named}: cannot be read as a config file"):
+        with pytest.raises(RagError, match=f"{named}: cannot be read as a config file: {reason}$"):
             read_config()
 
 

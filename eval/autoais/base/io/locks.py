@@ -26,11 +26,11 @@ def file_lock(lock: Path, error: UserError, *, is_shared: bool = False) -> Itera
 def _holder(descriptor: int) -> str:
     """The process that holds a lock on a file, as the end of a message; empty where the system does not say it."""
     status = os.fstat(descriptor)
-    place = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
+    file_id = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
     with suppress(OSError):
         for line in Path("/proc/locks").read_text().splitlines():
             _, kind, _, _, process, file, *_ = line.replace("->", "").split()
-            if (kind, file) == ("FLOCK", place) and int(process) > 0:
+            if (kind, file) == ("FLOCK", file_id) and int(process) > 0:
                 return f" (process {process})"
     return ""
 

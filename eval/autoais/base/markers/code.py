@@ -84,7 +84,7 @@ class _CodeReader:
             length = signs.end() if signs else 0
             self._lines.append(_Line(start, start + length, signs[0].count(">") if signs else 0, line[length:]))
             start += len(line) + 1
-        fences = (len(stripped) if set(stripped := line.text.strip()) == {"`"} else 0 for line in self._lines[::-1])
+        fences = (len(sign_run) if set(sign_run := line.text.strip()) == {"`"} else 0 for line in self._lines[::-1])
         self._longest_fence_from = [*accumulate(fences, max, initial=0)][::-1]
         self._closing_tags: dict[str, list[tuple[int, int]]] = {}
         for match in _CLOSING_TAG.finditer(text):
@@ -162,8 +162,8 @@ class _CodeReader:
                 self._add_block(start, end)
                 return following
             end = line.begin + len(line.text.rstrip())
-            stripped = line.text.strip()
-            if len(stripped) >= len(sign) and set(stripped) == {sign[0]}:
+            sign_run = line.text.strip()
+            if len(sign_run) >= len(sign) and set(sign_run) == {sign[0]}:
                 self._add_block(start, end)
                 return following + 1
         self._add_block(start, len(self._text))
@@ -199,9 +199,9 @@ class _CodeReader:
                 continue
             begin = opening.start() + self._is_escaped(opening.start())
             if opening["ticks"]:
-                same = runs.get(opening.end() - begin, [])
-                index = bisect_left(same, opening.end())
-                close = same[index] + opening.end() - begin if index < len(same) else None
+                closers = runs.get(opening.end() - begin, [])
+                index = bisect_left(closers, opening.end())
+                close = closers[index] + opening.end() - begin if index < len(closers) else None
                 if opening[0] == "``" and close and "''" in self._text[opening.end() : close]:
                     close = None  # TeX's quotation marks: ``a'' and ``b''
             else:

@@ -9,7 +9,7 @@ Numbers are 1-based positions among the sources shown; only `render` renumbers.
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Generic, Literal, TypeVar, overload
@@ -29,14 +29,7 @@ _BLANKS = " \t\xa0\u2009\u202f"
 _LINE_END = re.compile("\r\n?|[\u2028\u2029]")
 _ROUNDS = 8
 _DEBRIS = re.compile(rf"[()（）\[\]【】［］〔〕〖〗^#$\\\ue200-\ue206{SUPERSCRIPTS}]|</?sup>", re.IGNORECASE)
-_MAX_MARKER_LENGTH = 300
 _OPEN, _SHUT = r"[\[【［〔〖]", r"[\]】］〕〗]"
-_UNFINISHED_MARKER = re.compile(
-    rf"(?:\^?(?:\\?{_OPEN})+[^\[\]【［〔〖】］〕〗\n]*(?:{_SHUT}+(?:\(\S*(?: (?:\"[^\"\n]*(?:\"\)?)?)?)?)?)?"
-    rf"|\^[\d,]*|[{SUPERSCRIPTS}][{SUPERSCRIPTS},⁻]*|<(?:s|su|sup|sup>[^<>\n]*(?:</?s?u?p?)?)?|\^?\\"
-    r"|(?:\ue200|\\ue200)[^\ue201\n]*|(?:\ue202|\\ue202)\w*|\\(?:ue?|ue20?)|##?|##\d+\$?)\Z",
-    re.IGNORECASE,
-)
 _JOINERS = {"", ",", ";", "&", "and", ", and", "-", "–", "—", "−", "to", "、", "，"}
 _RANGE_JOINERS = {"-", "–", "—", "−", "to"}
 _WRAPS = [
@@ -72,7 +65,7 @@ _DEFINITION = re.compile(
 )
 _NUMBERED_ENTRY = re.compile(r"[ \t]*(?:[-*•][ \t]+)?\[\^?(\d+)\](?=[ \t]+\S)")
 _PLAIN_NUMBER = re.compile(r"[ \t]*(?:[-*•][ \t]+)?\d")
-_CITED = re.compile(r"\[([^\[\]\n]*)\]")
+_BRACKETS = re.compile(r"\[([^\[\]\n]*)\]")
 _DIGITS = re.compile(r"\d+")
 _STOP_INSIDE = re.compile(r"[.!?…。！？](?:\s|\Z)")
 _LONG_LINE = 60  # characters; such a line may go on in the next one
@@ -232,32 +225,6 @@ def _merge_statements(statements: Sequence[ParsedSentence[C]]) -> ParsedSentence
     )
 
 
-class StreamParser(Generic[C]):
-    """Parses a text that arrives in chunks: holds back unfinished markers, and parses the whole text at the end.
-
-    `finish` parses the whole text, for instance `lambda text: parse(text, 5)`.
-    """
-
-    def __init__(self, finish: Callable[[str], Parsed[C]]) -> None:
-        self._finish: Callable[[str], Parsed[C]] = finish
-        self._chunks: list[str] = []
-        self._pending = ""
-
-    def feed(self, chunk: str) -> str:
-        """Return the text, as written, that can be shown now; bracketed and raised markers are never split."""
-        self._chunks.append(chunk)
-        pending = self._pending + chunk
-        match = _UNFINISHED_MARKER.search(pending, max(0, len(pending) - _MAX_MARKER_LENGTH))
-        cut = match.start() if match else len(pending)
-        self._pending = pending[cut:]
-        return pending[:cut]
-
-    def close(self) -> tuple[str, Parsed[C]]:
-        """Return the text still held back, and the result for the whole text."""
-        pending, self._pending = self._pending, ""
-        return pending, self._finish("".join(self._chunks))
-
-
 @dataclass(slots=True)
 class _Mark:
     """A marker that was cut out of the text or left in it, with its position in the current text."""
@@ -413,14 +380,16 @@ def _final_list(text: str, lines: Sequence[tuple[int, int]], first: int) -> int 
     if not entries or (start and text.count("\n", lines[start - 1][1], lines[start][0]) < 2):
         return None
     numbers = [int(entry[1][:9]) if entry else 0 for entry in entries]
-    cited = {
-        int(digits[:9]) for match in _CITED.finditer(text, 0, lines[start][0]) for digits in _DIGITS.findall(match[1])
+    cited_numbers = {
+        int(digits[:9])
+        for match in _BRACKETS.finditer(text, 0, lines[start][0])
+        for digits in _DIGITS.findall(match[1])
     }
     are_titles = all(
         entry and "[" not in (title := text[entry.end() : end]) and not _STOP_INSIDE.search(title)
         for entry, (_, end) in zip(entries, lines[start:], strict=True)
     )
-    return start if are_titles and numbers == sorted(set(numbers)) and not cited.isdisjoint(numbers) else None
+    return start if are_titles and numbers == sorted(set(numbers)) and not cited_numbers.isdisjoint(numbers) else None
 
 
 def _clusters(markers: Sequence[Marker], text: str) -> list[list[Marker]]:

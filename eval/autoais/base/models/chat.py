@@ -104,7 +104,8 @@ class Usage:
 
     def __str__(self) -> str:
         return (
-            f"{self.requests:,} requests, {self.retries:,} retries, "
+            f"{self.requests:,} {'request' if self.requests == 1 else 'requests'}, "
+            f"{self.retries:,} {'retry' if self.retries == 1 else 'retries'}, "
             f"{self.prompt_tokens:,} prompt tokens, {self.completion_tokens:,} completion tokens"
         )
 

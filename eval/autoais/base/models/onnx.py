@@ -52,7 +52,7 @@ def _cut(model: bytes, output: str) -> bytes:
 
     Nodes are in the order in which they run, as ONNX demands.
     """
-    nodes, others, pieces = [], [], []
+    nodes, other_parts, pieces = [], [], []
     for number, content, piece in _fields(model):
         if number != _GRAPH:
             pieces.append(piece)
@@ -61,14 +61,14 @@ def _cut(model: bytes, output: str) -> bytes:
             if number_in_graph == _NODE:
                 nodes.append((node, part))
             elif number_in_graph != _OUTPUT:
-                others.append(part)
-    needed, needed_nodes = {output.encode()}, []
+                other_parts.append(part)
+    needed_names, needed_nodes = {output.encode()}, []
     for node, part in reversed(nodes):
         values = [(number, bytes(name)) for number, name, _ in _fields(node)]
-        if any(number == _NODE_OUTPUT and name in needed for number, name in values):
-            needed |= {name for number, name in values if number == _NODE_INPUT}
+        if any(number == _NODE_OUTPUT and name in needed_names for number, name in values):
+            needed_names |= {name for number, name in values if number == _NODE_INPUT}
             needed_nodes.append(part)
-    graph = b"".join([*reversed(needed_nodes), *others, _field(_OUTPUT, _field(_NAME, output.encode()))])
+    graph = b"".join([*reversed(needed_nodes), *other_parts, _field(_OUTPUT, _field(_NAME, output.encode()))])
     return b"".join([*pieces, _field(_GRAPH, graph)])
 
 

@@ -1,16 +1,14 @@
 """Replies of language models on disk: a stopped run resumes, and a run again asks only for what failed."""
 
-import fcntl
 import hashlib
 import json
-import os
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 
 from autoais.base.errors import FormatError, UserError
+from autoais.base.io.journal import MAX_LINE_BYTES, AppendFile
 from autoais.base.io.jsonl import dumps, parse_object
 from autoais.base.models.chat import Request
 
@@ -21,19 +19,20 @@ class ReplyCache:
     """An append-only file (jsonl) of replies by request, with all of them in memory.
 
     Opening reads the file and removes an incomplete last line, which a kill has cut off; a damaged line elsewhere is
-    skipped and counted (`damaged`). Raises `UserError` if the file is not a cache of replies (it is left unchanged), is
-    in use by another process, or cannot be read or written.
+    skipped and counted (`damaged`). Raises `UserError` if the file is not a cache of replies, or has a line of more
+    than 1 MiB, which a cache never writes (it is left unchanged); if it is in use by another process; and if it cannot
+    be read or written.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.damaged = 0
         self._replies: dict[str, str] = {}
-        self._descriptor = self._claim()
+        self._journal = AppendFile(path)
         try:
-            self._end = self._recover()
+            self._load()
         except BaseException:  # release the lock whatever happened
-            os.close(self._descriptor)
+            self._journal.close()
             raise
 
     def __enter__(self) -> "ReplyCache":
@@ -52,63 +51,39 @@ class ReplyCache:
         return self._replies.get(_key(endpoint, request))
 
     def put(self, endpoint: str, replies: Iterable[tuple[Request, str]]) -> None:
-        """Append texts of replies by request, all of them or none; they are in the file on return."""
+        """Append texts of replies by request, all of them or none; they are in the file on return.
+
+        A reply that makes a line of more than 1 MiB stays in memory only.
+        """
         texts = {_key(endpoint, request): text for request, text in replies}
-        if texts:
-            self._append("".join(f"{dumps({'key': key, 'text': text})}\n" for key, text in texts.items()).encode())
-            self._replies.update(texts)
+        lines = [f"{dumps({'key': key, 'text': text})}\n".encode() for key, text in texts.items()]
+        if data := b"".join(line for line in lines if len(line) <= MAX_LINE_BYTES):
+            self._journal.append(data)
+        self._replies.update(texts)
 
     def close(self) -> None:
         """Flush to disk and release the lock."""
-        if self._descriptor < 0:
-            return
-        descriptor, self._descriptor = self._descriptor, -1
-        try:
-            os.fsync(descriptor)
-        except OSError as error:
-            raise self._unwritable(error) from error
-        finally:
-            os.close(descriptor)
+        self._journal.close()
 
-    def _claim(self) -> int:
-        if self.path.exists() and not self.path.is_file():
-            raise UserError(f"{self.path} is not a regular file; name a file for the cache of replies")
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            raise self._unwritable(error) from error
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(descriptor)
-            if isinstance(error, BlockingIOError):
-                raise UserError(f"{self.path} is in use by another run; wait for it, or name another cache") from error
-            raise UserError(f"{self.path}: cannot be locked: {error.strerror}") from error
-        return descriptor
-
-    def _recover(self) -> int:
-        """Read the complete lines, remove an incomplete last one, and return the offset of the next line."""
-        with os.fdopen(os.dup(self._descriptor), "rb") as file:
-            first = file.readline()
-            if first != _HEADER and not (_HEADER.startswith(first) and len(first) < len(_HEADER)):
-                raise UserError(
-                    f"{self.path} is not a cache of replies; name a new file, or one written as a cache (--cache)"
-                )
-            end = len(first) if first == _HEADER else 0  # killed while writing the first line
-            for line in file:
-                if not line.endswith(b"\n"):
-                    break
-                end += len(line)
+    def _load(self) -> None:
+        """Read the complete lines, and remove an incomplete last one."""
+        lines = enumerate(self._journal.lines(), 1)
+        _, first = next(lines, (1, b""))
+        if first != _HEADER and not (_HEADER.startswith(first) and len(first) < len(_HEADER)):
+            raise UserError(
+                f"{self.path} is not a cache of replies; name a new file, or one written as a cache (--cache)"
+            )
+        for number, line in lines:
+            if line.endswith(b"\n"):
                 self._add(line)
-        try:
-            os.ftruncate(self._descriptor, end)
-        except OSError as error:
-            raise self._unwritable(error) from error
-        self._end = end
-        if end == 0:
-            self._append(_HEADER)
-        return self._end
+            elif len(line) >= MAX_LINE_BYTES:
+                raise UserError(
+                    f"{self.path}:{number}: a line of more than {MAX_LINE_BYTES:,} bytes is no reply; "
+                    "remove the line, or name another cache (--cache)"
+                )
+        self._journal.cut_incomplete_line()
+        if self._journal.size == 0:  # new, or killed while writing the first line
+            self._journal.append(_HEADER)
 
     def _add(self, line: bytes) -> None:
         try:
@@ -120,20 +95,6 @@ class ReplyCache:
             self._replies[key] = text
         else:
             self.damaged += 1
-
-    def _append(self, data: bytes) -> None:
-        try:
-            remainder = memoryview(data)
-            while remainder:
-                remainder = remainder[os.write(self._descriptor, remainder) :]
-        except OSError as error:
-            with suppress(OSError):  # otherwise the next opening removes the incomplete line
-                os.ftruncate(self._descriptor, self._end)
-            raise self._unwritable(error) from error
-        self._end += len(data)
-
-    def _unwritable(self, error: OSError) -> UserError:
-        return UserError(f"{self.path}: cannot be written: {error.strerror}")
 
 
 def _key(endpoint: str, request: Request) -> str:

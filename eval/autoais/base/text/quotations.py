@@ -72,16 +72,16 @@ def find_quotations(text: str) -> list[Quotation]:
     with capitals. Inside a word and before a blank, a mark opens nothing; a quotation ends with its paragraph. Linear
     in the length of the text.
     """
-    masked = _CODE.sub(lambda match: " " * len(match[0]), text)
+    visible_text = _CODE.sub(lambda match: " " * len(match[0]), text)
     quotations = []
-    for start, end in (block.span() for block in _BLOCK.finditer(masked)):
+    for start, end in (block.span() for block in _BLOCK.finditer(visible_text)):
         body = _PREFIX.sub(lambda match: " " * len(match[0]), text[start:end])
         if signature := _SIGNATURE.search(body.rstrip()):
             body = body[: signature.start()]
         if not _REMARK.match(body):
             quotations.append(_strip(text, start, start + len(body.rstrip()), is_block=True))
-    masked = _BLOCK.sub(lambda match: " " * len(match[0]), masked)
-    quotations += [_strip(text, *span) for span in _find_pairs(masked)]
+    visible_text = _BLOCK.sub(lambda match: " " * len(match[0]), visible_text)
+    quotations += [_strip(text, *span) for span in _find_pairs(visible_text)]
     quotations = [quotation for quotation in quotations if _is_quotation(text[quotation.start : quotation.end])]
     return sorted(quotations, key=lambda quotation: quotation.start)
 
@@ -121,14 +121,14 @@ def _closes(mark: str, text: str, position: int) -> bool:
 
 def _strip(text: str, start: int, end: int, *, is_block: bool = False) -> Quotation:
     """The quotation without white space, marks and the `>` of a block at its ends."""
-    trimmed = text[start:end]
-    body = trimmed.strip(" \t\n>\"'“”‘’«»„*_")
-    start += trimmed.index(body) if body else 0
+    span_text = text[start:end]
+    body = span_text.strip(" \t\n>\"'“”‘’«»„*_")
+    start += span_text.index(body) if body else 0
     end = start + len(body)
     before = text[max(0, start - 60) : start].rstrip("\"'“”‘’«»„*_ \t(")
-    around = re.split(r"[.!?]\s+(?=[A-Z])|\n", text[max(0, start - 200) : start])[-1]
-    around += " " + re.split(r"[.!?](?:\s|\Z)|\n", text[end + 1 : end + 120])[0]
-    has_speaker = is_block or bool(_SAYING.search(around)) or len(words(body)) >= _MIN_UNMARKED
+    context = re.split(r"[.!?]\s+(?=[A-Z])|\n", text[max(0, start - 200) : start])[-1]
+    context += " " + re.split(r"[.!?](?:\s|\Z)|\n", text[end + 1 : end + 120])[0]
+    has_speaker = is_block or bool(_SAYING.search(context)) or len(words(body)) >= _MIN_UNMARKED
     return Quotation(start, end, is_block, not is_block and bool(_NAMING.search(before)), has_speaker)
 
 

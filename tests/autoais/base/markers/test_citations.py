@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from autoais.base.markers import alce
 from autoais.base.markers.alce import StrictSentence, open_splitter, remove_citations, select_documents
-from autoais.base.markers.grammar import Parsed, ParsedSentence, StreamParser, group, parse, render
+from autoais.base.markers.grammar import Parsed, ParsedSentence, group, parse, render
 from autoais.base.markers.tokens import MarkerReader
 from autoais.base.text.sentences import sentence_spans
 
@@ -183,28 +183,6 @@ def test_how_markers_are_written_changes_nothing(marked: list[tuple[tuple[int, .
     parsed = parse(text, n)
     assert said(parsed) == [["The river flows.", *cites] for cites, _, _ in marked]
     assert parsed.unresolved == ()
-
-
-@given(anything, st.data())
-def test_a_stream_gives_the_same_and_never_tears_a_marker(text: str, data: st.DataObject) -> None:
-    stream = StreamParser(lambda whole: parse(whole, 3))
-    shown, ends, position = "", [], 0
-    while position < len(text):
-        step = data.draw(st.integers(1, 5))
-        shown += stream.feed(text[position : position + step])
-        ends.append(len(shown))
-        position += step
-    rest, parsed = stream.close()
-    assert shown + rest == text
-    assert parsed == parse(text, 3)
-    for marker in MarkerReader(3).markers(text):
-        assert not any(marker.start < end < marker.end for end in ends)
-
-
-def test_a_stream_holds_back_an_open_bracket() -> None:
-    stream = StreamParser(lambda whole: parse(whole, 5))
-    assert [stream.feed(chunk) for chunk in ("A is B [", "1", "]", ".")] == ["A is B ", "", "", "[1]."]
-    assert stream.close() == ("", parse("A is B [1].", 5))
 
 
 HOSTILE = [

@@ -293,6 +293,8 @@ def test_a_stream_tells_the_pieces_and_gives_the_same_reply_as_a_whole_one(serve
     assert isinstance(reply, Reply)
     assert (reply.cut, reply.prompt_tokens, reply.completion_tokens) == (False, 7, 2)
     assert chat.usage == Usage(requests=2, prompt_tokens=14, completion_tokens=4)
+    assert str(chat.usage) == "2 requests, 0 retries, 14 prompt tokens, 4 completion tokens"
+    assert str(Usage(1, 1, 7, 2)) == "1 request, 1 retry, 7 prompt tokens, 2 completion tokens"
     assert chat.served == ["tiny-1 fp_9"]
     body = server.log(base_url)[0]["body"]
     assert (body["stream"], body["stream_options"]) == (True, {"include_usage": True})
