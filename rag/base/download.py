@@ -4,6 +4,7 @@ import hashlib
 import lzma
 import shutil
 import tarfile
+import time
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from http import HTTPStatus
 from pathlib import Path, PurePosixPath
 
 from autoais.base.errors import first_line
-from autoais.base.network import Limits, RequestError, stream
+from autoais.base.network import Head, Limits, RequestError, stream
 from autoais.base.progress import Progress, no_progress
 from rag.base.errors import RagError
 
@@ -23,6 +24,10 @@ CHECKSUM = "md5:[0-9a-f]{32}|sha256:[0-9a-f]{64}|git:[0-9a-f]{40}"
 
 _LIMITS = Limits(seconds=60.0, is_idle_time=True, redirects=True)  # a large file may take hours
 _ATTEMPTS = 4  # in a row without new data
+_FIRST_WAIT, _MAX_WAIT = 1.0, 60.0  # seconds before the second attempt, which double, and of any
+_BUSY_STATUSES = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
+_LOGIN_STATUSES = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+_MAX_VERSION_LENGTH = 1000  # characters
 _BLOCK = 1 << 20
 # What servers send in place of a file that moved or needs a login, and git in place of one that it keeps elsewhere.
 _OTHER_CONTENT = {
@@ -34,26 +39,32 @@ _OTHER_CONTENT = {
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """A file on a server: its URL, its size in bytes and its checksum (`CHECKSUM`); each None if it is not known."""
+    """A file on a server: its URL, its size in bytes and its checksum (`CHECKSUM`); each None if it is not known.
+
+    `page` is the address of the page that describes it, empty if there is none.
+    """
 
     url: str
     size: int | None = None
     checksum: str | None = None
+    page: str = ""
 
 
 def download(file: RemoteFile, to: Path, progress: Progress = no_progress) -> None:
     """Download to `to`, unless it exists; `<to>.part` holds an unfinished download, which the next call continues.
 
-    A file with another size or checksum is kept as `<to>.wrong`. `progress` counts bytes. Raises `RagError` for that,
-    for a broken connection, for nothing or a web page in place of a file, and if the disk is too small.
+    A file that has changed at the server meanwhile is begun again. What may pass, such as a busy server or a broken
+    connection, is tried again a few times, with waiting; `progress` tells this, and counts bytes. A file with another
+    size or checksum is kept as `<to>.wrong`. Raises `RagError` for that, for a connection that stays broken, for a
+    refusal, for nothing or a web page in place of a file, and if the disk is too small.
     """
     if to.exists():
         return
     part = to.with_name(f"{to.name}.part")
-    free = shutil.disk_usage(part.parent).free + _size(part)
-    if file.size is not None and free < file.size:
-        raise RagError(f"{part.parent}: {to.name} takes {file.size:,} bytes, {free:,} are free")
-    _receive(file, part, progress)
+    if file.size is not None:
+        _check_space(part, file.size)
+    _receive(file, to, part, progress)
+    _version_file(part).unlink(missing_ok=True)
     _check(file, part, to)
     part.replace(to)
 
@@ -167,32 +178,57 @@ def _find_fault(file: RemoteFile, part: Path) -> str:
     return "" if digest == file.checksum else f"its checksum should be {file.checksum}, found {digest}"
 
 
-def _receive(file: RemoteFile, part: Path, progress: Progress) -> None:
+def _check_space(part: Path, size: int) -> None:
+    free = shutil.disk_usage(part.parent).free + _size(part)
+    if free < size:
+        raise RagError(f"{part.parent}: {part.stem} takes {size:,} bytes, {free:,} are free")
+
+
+def _receive(file: RemoteFile, to: Path, part: Path, progress: Progress) -> None:
     """Request the missing bytes until there are no more; raises `RagError` after a few requests in vain."""
-    reason, max_size, vain = "", 0, 0
+    reason, max_size, vain, pause = "", 0, 0, 0.0
     while (before := _size(part)) < (file.size or 1) or file.size is None:
         max_size = max(max_size, before)
         try:
             _get(file, part, progress)
             if file.size is None:  # the server has sent all that it announced
                 return
-            reason = "the connection broke off"
+            reason, pause = "the connection broke off", 0.0
         except RequestError as error:
             is_shorter = before > 0 and error.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE
             if is_shorter and file.size is not None:
                 return
             if is_shorter:  # all of it is fetched again
                 part.unlink(missing_ok=True)
-            elif error.status is not None:
-                hint = "; it may have moved" if error.is_gone else ""
-                raise RagError(f"{error}{hint}") from error
-            reason = error.reason
+            elif error.status is not None and not _is_temporary(error.status):
+                raise RagError(f"{error}{_advise(file, to, error)}") from error
+            reason, pause = error.reason, error.retry_after
         vain = 0 if _size(part) > max_size else vain + 1
         if vain == _ATTEMPTS:
-            of_all = "" if file.size is None else f" of {file.size:,}"
-            raise RagError(
-                f"{file.url}: {reason} after {_size(part):,}{of_all} bytes; the same command continues from there"
-            )
+            raise RagError(f"{file.url}: {reason}{_describe_rest(_size(part), file.size)}")
+        if vain:
+            seconds = min(max(pause, _FIRST_WAIT * 2 ** (vain - 1)), _MAX_WAIT)
+            progress(f"downloading {to.name} ({reason}; waiting {seconds:.0f} s)", _size(part), file.size or 0)
+            time.sleep(seconds)
+
+
+def _is_temporary(status: int) -> bool:
+    return status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _BUSY_STATUSES
+
+
+def _advise(file: RemoteFile, to: Path, error: RequestError) -> str:
+    """The way out after a refusal, to be appended to what the server said."""
+    if error.status in _LOGIN_STATUSES:
+        page = f" at {file.page}" if file.page else ""
+        return f"; if it needs an account, log in with a browser{page} and save the file as {to}"
+    return "; it may have moved" if error.is_gone else ""
+
+
+def _describe_rest(size: int, all_bytes: int | None) -> str:
+    if not size:
+        return "; nothing was downloaded, try again later"
+    of_all = "" if all_bytes is None else f" of {all_bytes:,}"
+    return f" after {size:,}{of_all} bytes; the same command continues from there"
 
 
 def _size(path: Path) -> int:
@@ -200,22 +236,59 @@ def _size(path: Path) -> int:
 
 
 def _get(file: RemoteFile, part: Path, progress: Progress) -> None:
-    """Request the missing bytes; if the server ignores ranges, start from the beginning."""
-    size = _size(part)
+    """Request the missing bytes; start from the beginning if the server ignores ranges or has another version now."""
+    size, version = _size(part), _read_version(part)
     headers = {"Range": f"bytes={size}-"} if size else {}
+    if headers and version:
+        headers["If-Range"] = version
     with stream(file.url, None, headers, _LIMITS) as (head, blocks):
         is_partial = head.status == HTTPStatus.PARTIAL_CONTENT
         if not is_partial and head.status != HTTPStatus.OK:
             raise head.error(file.url)
-        if is_partial and not head.headers.get("Content-Range", "").startswith(f"bytes {size}-"):
-            raise RequestError(file.url, "the server sent another range than requested")
-        length = head.headers.get("Content-Length", "")
+        if is_partial:
+            _check_rest(file, head, part, version)
+        length, size = head.headers.get("Content-Length", ""), size if is_partial else 0
+        total = file.size or (size + int(length) if length.isdecimal() else 0)
+        _check_space(part, total)
         with part.open("ab" if is_partial else "wb") as opened:
-            size = opened.tell()
-            total = file.size or (size + int(length) if length.isdecimal() else 0)
+            if not is_partial:
+                _write_version(part, _version_of(head))
             for block in blocks:
                 opened.write(block)
                 size += len(block)
-                progress("downloading", min(size, total) if total else size, total)
+                progress(f"downloading {part.stem}", min(size, total) if total else size, total)
                 if file.size is not None and size > file.size:  # than announced
                     return
+
+
+def _check_rest(file: RemoteFile, head: Head, part: Path, version: str) -> None:
+    """Raise `RequestError` unless a response holds the missing bytes of the same version."""
+    if not head.headers.get("Content-Range", "").startswith(f"bytes {_size(part)}-"):
+        raise RequestError(file.url, "the server sent another range than requested")
+    if version and _version_of(head) not in ("", version):  # it does not know If-Range
+        part.unlink()
+        raise RequestError(file.url, "the file has changed at the server")
+
+
+def _version_file(part: Path) -> Path:
+    """Where the version of an unfinished download is written, as its server names it."""
+    return part.with_name(f".{part.name}.version")
+
+
+def _read_version(part: Path) -> str:
+    path = _version_file(part)
+    return path.read_text("latin-1") if path.exists() else ""
+
+
+def _write_version(part: Path, version: str) -> None:
+    if version:
+        _version_file(part).write_text(version, "latin-1")
+    else:
+        _version_file(part).unlink(missing_ok=True)
+
+
+def _version_of(head: Head) -> str:
+    """What names the version of a file in If-Range: its ETag, or else its date; empty if the server says neither."""
+    tag = head.headers.get("ETag", "")
+    version = head.headers.get("Last-Modified", "") if not tag or tag.startswith("W/") else tag
+    return version if len(version) <= _MAX_VERSION_LENGTH else ""

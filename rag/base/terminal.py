@@ -1,10 +1,11 @@
 """Lines for people: consoles, counts with their nouns, sizes, and text that cannot control the terminal."""
 
 import re
-import shutil
 from pathlib import Path
 
 from rich.console import Console
+
+from autoais.base.io.paths import free_space
 
 
 def open_console(*, stderr: bool = False) -> Console:
@@ -38,5 +39,4 @@ def clean(text: str) -> str:
 
 def free_disk(folder: Path) -> str:
     """The free disk space at a folder, which need not exist yet."""
-    home = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    return megabytes(shutil.disk_usage(home).free)
+    return megabytes(free_space(folder))

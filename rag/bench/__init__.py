@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rag.bench.changes import run_changes
     from rag.bench.compare import compare_runs
     from rag.bench.datasets import Dataset, fetch_dataset, list_datasets
+    from rag.bench.downloads import DownloadPlan, plan_download
     from rag.bench.folder import BenchRun, open_run
     from rag.bench.items import Item, read_items
     from rag.bench.judges import rank_judges
@@ -39,6 +40,7 @@ _MODULES = {
     "rag.bench.changes": "run_changes",
     "rag.bench.compare": "compare_runs",
     "rag.bench.datasets": "Dataset fetch_dataset list_datasets",
+    "rag.bench.downloads": "DownloadPlan plan_download",
     "rag.bench.folder": "BenchRun open_run",
     "rag.bench.items": "Item read_items",
     "rag.bench.judges": "rank_judges",
@@ -52,6 +54,7 @@ __all__ = [
     "BenchRun",
     "Benchmark",
     "Dataset",
+    "DownloadPlan",
     "Item",
     "LabelSet",
     "compare_runs",
@@ -61,6 +64,7 @@ __all__ = [
     "list_label_sets",
     "list_reproductions",
     "open_run",
+    "plan_download",
     "rank_judges",
     "read_benchmark",
     "read_items",

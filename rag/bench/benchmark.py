@@ -129,6 +129,17 @@ class Benchmark:
         """The list of the passages of its only corpus, which other corpora may have too."""
         return self.corpora[""].ids if "" in self.corpora else None
 
+    def question_files(self, corpus: str | Path | None = None) -> list[str]:
+        """Return the paths below the data folder of what is asked of systems, over another corpus if it is named."""
+        files = [self.questions, *([self.gold] if self.gold is not None and (corpus is None or self.ids) else [])]
+        return [file.file for file in files if not file.is_shipped]
+
+    def searched_files(self, corpus: str | Path | None = None) -> list[str]:
+        """Return the paths below the data folder of what is searched, over another corpus if it is named."""
+        if corpus is not None:
+            return [self.other_corpora[str(corpus)]] if str(corpus) in self.other_corpora else []
+        return [searched.path for searched in self.corpora.values() if not searched.is_shipped]
+
     def corpus_of(self, collection: str | None) -> str | None:
         """The name of the corpus that a question's collection is searched in; None if it names none of several."""
         if collection in self.corpora:
@@ -319,10 +330,10 @@ def _corpus(table: Table) -> Corpus:
 
 
 def _way_to_get(path: str) -> str:
-    from rag.bench.datasets import find_datasets_of_file
+    from rag.bench.datasets import find_datasets_of_files
 
-    names = find_datasets_of_file(path)
-    fetch = f", or fetch it: rag data fetch {names[0]} --data FOLDER --allow-network" if names else ""
+    datasets = find_datasets_of_files([path])
+    fetch = f", or fetch it: rag data fetch {datasets[0].name} --data FOLDER --allow-network" if datasets else ""
     return f"name the folder of the data{fetch}"
 
 
@@ -342,7 +353,9 @@ def _check_whole(folder: str, data: Path) -> None:
 
 def _data(data: Path | None) -> Path:
     if data is None:
-        raise RagError("the benchmark needs its data: name the folder (--data)")
+        raise RagError(
+            "the benchmark needs its data: name the folder (--data), or download what is public (--download)"
+        )
     if not data.is_dir():
         raise UserError(f"{data} is not a folder; name the folder of the data")
     return data

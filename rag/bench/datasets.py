@@ -2,18 +2,19 @@
 
 import difflib
 import re
-import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from autoais.base.io.locks import file_lock
+from autoais.base.io.paths import free_space
 from autoais.base.network import is_offline
 from autoais.base.progress import Progress, no_progress
 from rag.base.download import CHECKSUM, RemoteFile, download, has_checksum, unpack
 from rag.base.errors import RagError, UsageError
 from rag.bench.tables import Table, inside, read_table
+from rag.index.download import cache_folder
 
 _MAX_SIZE = 1 << 42  # bytes
 _ARCHIVES = (".zip", ".tar", ".tgz")
@@ -37,12 +38,20 @@ class DatasetFile:
         path = inside(Path(data), self.to)
         return path.with_suffix("") if self.unpack else path
 
+    def serves(self, path: str) -> bool:
+        """Whether it brings what is at this path below the data folder: a file, a folder, or what is in an archive."""
+        place, needed = PurePosixPath(self.to), PurePosixPath(path)
+        if self.unpack:
+            place = place.with_suffix("")
+        return place.is_relative_to(needed) or (self.unpack and needed.is_relative_to(place))
+
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
     """A public data set: its licence, its page, the benchmarks that read it, and its files.
 
-    `login` says how to get one that needs an account; it has no files.
+    `login` says how to get one that needs an account; it has no files. `passages` is the number of passages of a
+    corpus, None if it is not known.
     """
 
     name: str
@@ -52,6 +61,7 @@ class Dataset:
     benchmarks: tuple[str, ...] = ()
     files: tuple[DatasetFile, ...] = ()
     login: str | None = None
+    passages: int | None = None
 
     def missing(self, data: str | Path) -> list[DatasetFile]:
         """Return the files that are not in the data folder."""
@@ -79,30 +89,43 @@ def find_dataset(name: str, table: str | Path | None = None) -> Dataset:
     raise RagError(f"no data set called {name!r}; {hint}")
 
 
-def find_datasets_of_file(path: str) -> list[str]:
-    """Return the names of the data sets that rag knows with a file at this path below the data folder."""
-    return [
-        dataset.name
-        for dataset in list_datasets()
-        if any(path in (file.to, str(Path(file.to).parent)) for file in dataset.files)
-    ]
+def find_datasets_of_files(paths: Sequence[str], table: str | Path | None = None) -> list[Dataset]:
+    """Return the data sets that have these paths below the data folder, with only the files that are needed there."""
+    datasets = []
+    for dataset in list_datasets(table):
+        if files_needed := tuple(file for file in dataset.files if any(map(file.serves, paths))):
+            datasets.append(replace(dataset, files=files_needed))
+    return datasets
+
+
+def data_folder() -> Path:
+    """The folder that data sets are downloaded to unless another is named: `data` in the folder of RAG_CACHE."""
+    return cache_folder() / "data"
+
+
+def choose_data_folder(data: str | Path | None, *, download: bool = False) -> Path | None:
+    """Return `data`, or else `data_folder` if it exists or is downloaded to; otherwise None."""
+    if data is not None:
+        return Path(data)
+    return data_folder() if download or data_folder().is_dir() else None
 
 
 def fetch_dataset(
     name: str | Dataset,
-    data: str | Path,
+    data: str | Path | None = None,
     *,
     allow_network: bool = False,
     table: str | Path | None = None,
     progress: Progress = no_progress,
 ) -> list[Path]:
-    """Download the files of a data set that are not in the data folder, and return the paths of all.
+    """Download the files of a data set that are not in the data folder (`data_folder`), and return the paths of all.
 
     A stopped download goes on where it stopped. `progress` counts bytes of a file. Raises `UsageError` without
     `allow_network` or with RAG_OFFLINE if a file is missing, and `RagError` for a data set that needs a login, a file
     that is there with another checksum, and as `rag.base.download.download` does. What is there stays.
     """
-    dataset, folder = name if isinstance(name, Dataset) else find_dataset(name, table), Path(data)
+    dataset = name if isinstance(name, Dataset) else find_dataset(name, table)
+    folder = data_folder() if data is None else Path(data)
     if dataset.login is not None:
         raise RagError(f"{dataset.name} needs an account: {dataset.login}")
     for file in dataset.files:
@@ -151,7 +174,7 @@ def _check_present(file: DatasetFile, path: Path) -> None:
 
 
 def _read_dataset(name: str, table: Table) -> Dataset:
-    table.only("description", "licence", "source", "benchmarks", "login", "files")
+    table.only("description", "licence", "source", "benchmarks", "login", "files", "passages")
     if ("files" in table.row) == ("login" in table.row):
         raise RagError(f"{table.source}: should have either files or login")
     dataset = Dataset(
@@ -160,15 +183,16 @@ def _read_dataset(name: str, table: Table) -> Dataset:
         table.line("licence"),
         table.line("source"),
         table.lines("benchmarks") if "benchmarks" in table.row else (),
-        tuple(map(_read_file, table.tables("files"))) if "files" in table.row else (),
+        tuple(_read_file(file, table.line("source")) for file in table.tables("files")) if "files" in table.row else (),
         table.line("login") if "login" in table.row else None,
+        table.number("passages", _MAX_SIZE) if "passages" in table.row else None,
     )
     if len({file.path("") for file in dataset.files}) < len(dataset.files):
         raise RagError(f"{table.source}: two files have the same place; each should have a 'to' of its own")
     return dataset
 
 
-def _read_file(table: Table) -> DatasetFile:
+def _read_file(table: Table, page: str) -> DatasetFile:
     table.only("to", "url", "size", "checksum", "read", "unpack")
     url, checksum = table.line("url"), table.line("checksum") if "checksum" in table.row else None
     if not url.startswith(("https://", "http://")):
@@ -180,7 +204,7 @@ def _read_file(table: Table) -> DatasetFile:
     to = table.path("to")
     if unpack and Path(to).suffix not in _ARCHIVES:
         raise table.error("to", f"the name of an archive, with {', '.join(_ARCHIVES)} at its end", to)
-    return DatasetFile(to, RemoteFile(url, size, checksum), is_read, unpack)
+    return DatasetFile(to, RemoteFile(url, size, checksum, page), is_read, unpack)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,8 +223,5 @@ class Missing:
 def measure_missing(datasets: Sequence[Dataset], data: str | Path) -> Missing:
     """Return what a download of these data sets would take."""
     sizes = [file.remote.size for dataset in datasets for file in dataset.missing(data)]
-    folder = Path(data).absolute()
-    while not folder.exists():
-        folder = folder.parent
     known_sizes = [size for size in sizes if size is not None]
-    return Missing(len(sizes), sum(known_sizes), sizes.count(None), shutil.disk_usage(folder).free)
+    return Missing(len(sizes), sum(known_sizes), sizes.count(None), free_space(Path(data)))

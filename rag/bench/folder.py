@@ -114,6 +114,12 @@ def open_run(folder: str | Path) -> BenchRun:
     return BenchRun(Path(folder), record)
 
 
+def check_goes_on(folder: Path, *, stage: str | None, resume: bool) -> None:
+    """Raise `RagError` if a folder holds a run and neither `stage` nor `resume` is set."""
+    if (folder / RUN).exists() and not (resume or stage):
+        raise RagError(f"{folder} holds a run: resume it (--resume), or name another folder")
+
+
 class RunFolder:
     """A run folder that this process writes: it holds the lock.
 
@@ -147,8 +153,7 @@ class RunFolder:
     # --- the record ---------------------------------------------------------------------------------------------
 
     def _continue_run(self, options: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
-        if not (self._resume or self._stage):
-            raise RagError(f"{self.path} holds a run: resume it (--resume), or name another folder")
+        check_goes_on(self.path, stage=self._stage, resume=self._resume)
         record = {"reruns": []} | dict(open_run(self.path).record)
         before = record["settings"]
         judge = before.get("judge")

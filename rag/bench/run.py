@@ -20,7 +20,9 @@ from rag.answer.specs import SystemSpec
 from rag.base.errors import RagError, UsageError, check_list, check_type
 from rag.bench.benchmark import Benchmark, read_benchmark
 from rag.bench.corpora import Corpora
-from rag.bench.folder import STAGES, BenchRun, RunFolder, describe_inputs
+from rag.bench.datasets import choose_data_folder
+from rag.bench.downloads import plan_download
+from rag.bench.folder import STAGES, BenchRun, RunFolder, check_goes_on, describe_inputs
 from rag.bench.human import HumanLabels
 from rag.bench.output_folder import lock_folder
 from rag.bench.predictions import join_predictions
@@ -50,11 +52,14 @@ def run_benchmark(
     resume: bool = False,
     concurrency: int | str = AUTO,
     engine: Engine | None = None,
+    download: bool | str | Path = False,
     progress: Progress | None = None,
 ) -> BenchRun:
     """Run systems over a benchmark and measure them; every result is a file in the folder `output_folder`.
 
-    `benchmark` is a name (`list_benchmarks`) or your own .toml file, `data` the folder of its files. `systems` are
+    `benchmark` is a name (`list_benchmarks`) or your own .toml file, `data` the folder of its files (default:
+    `rag.bench.datasets.data_folder`). `download` fetches there what is missing of public data sets (`plan_download`):
+    True, or your own table of them; it needs the network. `systems` are
     names as for `rag.open_system`, with options after commas (`reader,retriever=bm25-rerank,k=16`); `predictions` are
     files of others' answers in any format of `autoais schema`. Without either, the default system runs. `index` is the
     index of the corpus, built there if it is missing (default: in `output_folder`); `corpus` replaces the benchmark's
@@ -100,10 +105,13 @@ def run_benchmark(
     }
     opened_judge, people = _open_judge_and_labels(judge, human, predictions, stage)
     folder, show = Path(output_folder), progress or no_progress
-    root = None if data is None else Path(data)
+    root, index_path = choose_data_folder(data, download=bool(download)), Path(index or folder / "index")
     with lock_folder(folder):
+        if download:
+            check_goes_on(folder, stage=stage, resume=resume)
+            table = None if download is True else download
+            plan_download(benchmark_settings, root, corpus=corpus, index=index_path, table=table).fetch(show)
         other_corpus = None if corpus is None else benchmark_settings.other_corpus(corpus, root)
-        index_path = folder / "index" if index is None else Path(index)
         has_gold = corpus is None or benchmark_settings.ids is not None
         questions = questions_of(benchmark_settings, root, gold=has_gold, within_list=corpus_sample is None)
         gold = {key for question in questions for key in question.question.gold}

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from autoais.commands.main import AddressOption, EngineOption, WorkersOption, enter_engine
+from rag.commands.data import TableOption, YesOption, confirm_download
 from rag.commands.options import ConcurrencyOption, JsonOption, PriceOption, ResumeOption, note, print_json
 
 # Commands import what they use, so that `rag --help` loads no engine.
@@ -13,6 +14,14 @@ from rag.commands.options import ConcurrencyOption, JsonOption, PriceOption, Res
 bench_app = typer.Typer(no_args_is_help=True, help="Run benchmarks, and report and compare the results.")
 
 RunsArgument = Annotated[list[Path], typer.Argument(metavar="RUN", help="Run folders of `rag bench run`.")]
+DataOption = Annotated[
+    Path | None,
+    typer.Option("--data", help="Folder with the data (default: ~/.cache/attributed-rag/data, if it is there)."),
+]
+DownloadOption = Annotated[
+    bool,
+    typer.Option("--download", help="Download the public data that are missing (not with RAG_OFFLINE=1)."),
+]
 DifferentOption = Annotated[
     bool,
     typer.Option(
@@ -41,7 +50,10 @@ def list_(
 def run(
     name: Annotated[str, typer.Argument(help="Benchmark: a name of `rag bench list`, or your own .toml file.")],
     folder: Annotated[Path, typer.Option("--out", help="Folder of the run.")],
-    data: Annotated[Path | None, typer.Option(help="Folder with the benchmark's files.")] = None,
+    data: DataOption = None,
+    download: DownloadOption = False,
+    yes: YesOption = False,
+    table: TableOption = None,
     system: Annotated[
         list[str] | None,
         typer.Option(
@@ -92,15 +104,20 @@ def run(
 ) -> None:
     """Run systems over a benchmark, judge their answers and print a line per system.
 
-    A stopped run continues with --resume and ends with the same files.
+    A stopped run continues with --resume and ends with the same files. --download says first what it takes, and asks
+    before more than 1 GB.
     """
     from contextlib import ExitStack
 
+    from rag.bench.downloads import plan_download
     from rag.bench.run import run_benchmark
     from rag.bench.selections import parse_count
     from rag.commands.display import step_progress
     from rag.commands.display_bench import show_run
 
+    if download:
+        place = index or folder / "index"
+        confirm_download(plan_download(name, data, corpus=corpus, index=place, table=table), place, yes=yes)
     with ExitStack() as stack:
         entered_engine = enter_engine(engine, address, workers, stack)
         progress = stack.enter_context(step_progress())
@@ -123,6 +140,7 @@ def run(
             resume=resume,
             concurrency=concurrency,
             engine=entered_engine,
+            download=_download_from(table, download=download),
             progress=progress,
         )
     if stage in (None, "measure"):
@@ -228,7 +246,10 @@ def judges(
         list[str] | None,
         typer.Option(metavar="KEY=VALUE", help="Option of the judges of --judge, such as threshold=0.7; repeatable."),
     ] = None,
-    data: Annotated[Path | None, typer.Option(help="Folder with the files of the sets.")] = None,
+    data: DataOption = None,
+    download: DownloadOption = False,
+    yes: YesOption = False,
+    table: TableOption = None,
     file: Annotated[
         Path | None, typer.Option("--out", help="Write the leaderboard with its provenance (json).")
     ] = None,
@@ -249,7 +270,9 @@ def judges(
     from autoais.judges import open_judge
     from autoais.judges.options import parse_options
     from autoais.meta.leaderboard_tables import leaderboard_markdown, show_leaderboard
-    from rag.bench.judges import rank_judges
+    from rag.bench.benchmark import LabelSet
+    from rag.bench.downloads import plan_label_sets
+    from rag.bench.judges import open_set, rank_judges
     from rag.commands.display import step_progress
 
     if kind not in ("table", "md", "json"):
@@ -259,10 +282,21 @@ def judges(
         raise UserError("--judge-option is for the judges that --judge names; name one")
     check_outputs([Path(name) for name in sets], [file], [cache])
     opened_judges = [open_judge(name, **options) for name in judge or ()]
+    if download:
+        label_sets = [label_set for label_set in map(open_set, sets) if isinstance(label_set, LabelSet)]
+        confirm_download(plan_label_sets(label_sets, data, table=table), yes=yes)
     advice = "run it again with --cache FILE to keep judgements" if cache is None else "the same command continues"
     with step_progress("claims", advice) as progress:
         result = rank_judges(
-            sets, opened_judges, data, cache=cache, limit=limit, seed=seed, timing_count=timing_count, progress=progress
+            sets,
+            opened_judges,
+            data,
+            cache=cache,
+            limit=limit,
+            seed=seed,
+            timing_count=timing_count,
+            download=_download_from(table, download=download),
+            progress=progress,
         )
     if file is not None:
         write_atomic(file, [dumps(result, indent=1)])
@@ -303,3 +337,12 @@ def reproduce(
     show_counts(results)
     if not all(result.ok for result in results):
         raise typer.Exit(1)
+
+
+def _download_from(table: Path | None, *, download: bool) -> bool | Path:
+    """The parameter `download` of the library."""
+    from rag.base.errors import UsageError
+
+    if table is not None and not download:
+        raise UsageError("--table is the table of --download; give both")
+    return table or True if download else False

@@ -528,9 +528,9 @@ def step_bars(
 
 @contextmanager
 def step_progress(unit: str = "questions", way_to_resume: str = "--resume continues from there") -> Iterator[Progress]:
-    """A progress bar for each step of a run; a stopped run prints how to continue."""
+    """A progress bar for each step of a run, downloads in bytes; a stopped run prints how to continue."""
     step = "starting"
-    with step_bars(lambda _: unit) as (update, log):
+    with step_bars(lambda step: None if step.startswith("downloading") else unit) as (update, log):
 
         def report(new_step: str, count: int, total: int) -> None:
             nonlocal step
@@ -580,7 +580,7 @@ def progress_bar(label: str, total: int | None, unit: str | None) -> Iterator[Ad
         (DownloadColumn(), TransferSpeedColumn()) if unit is None else (MofNCompleteColumn(), TextColumn(unit))
     )
     columns = (
-        TextColumn(label),
+        TextColumn("{task.description}", markup=False),  # the label may hold words of a server
         BarColumn(),
         *count_columns,
         TextColumn("{task.fields[extra]}"),

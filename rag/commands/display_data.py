@@ -2,12 +2,18 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from autoais.base.terminal import clean
 from rag.base.terminal import megabytes, pluralize
 from rag.bench.datasets import Dataset, Missing
+from rag.commands.display import duration
 from rag.commands.display_bench import show_line
+
+if TYPE_CHECKING:
+    from rag.retrieval.planning import Step
+
+_BYTES_PER_SECOND = 10_000_000  # of a connection, to say how long a download may take
 
 
 def dataset_record(dataset: Dataset) -> dict[str, Any]:
@@ -19,6 +25,7 @@ def dataset_record(dataset: Dataset) -> dict[str, Any]:
         "source": dataset.source,
         "benchmarks": list(dataset.benchmarks),
         "login": dataset.login,
+        "passages": dataset.passages,
         "files": [
             {
                 "to": file.to,
@@ -59,7 +66,18 @@ def _describe_files(dataset: Dataset) -> str:
 
 
 def describe_missing(missing: Missing, data: Path) -> str:
-    """Return a line about a download: files, bytes, and what is free."""
+    """Return a line about a download: files, bytes, what is free, and the time of a long one."""
     unknown = f", {missing.of_unknown_size} of unknown size" if missing.of_unknown_size else ""
     size = f"{megabytes(missing.bytes)}{unknown}" if missing.bytes else "size unknown"
-    return f"{pluralize(missing.files, 'file')} to {data}: {size}; {megabytes(missing.free)} free"
+    seconds = missing.bytes / _BYTES_PER_SECOND
+    time = f"; {duration(seconds)} at {megabytes(_BYTES_PER_SECOND)} a second" if seconds >= 10 else ""
+    return f"{pluralize(missing.files, 'file')} to {data}: {size}; {megabytes(missing.free)} free{time}"
+
+
+def describe_index(step: "Step", index: Path, free: int) -> str:
+    """Return a line about an index that is built after a download, and what the download leaves free on its disk."""
+    shortage = ", which is not enough" if free < step.disk else ""
+    return (
+        f"then an index in {index}: about {megabytes(step.disk)} of disk ({megabytes(max(free, 0))} free after the "
+        f"download{shortage}), {megabytes(step.memory)} of memory, {duration(step.seconds)} on two cores ({step.why})"
+    )

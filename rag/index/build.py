@@ -24,6 +24,7 @@ from rag.index.manifest import BUILD, MANIFEST, default_parts, describe_index, r
 from rag.index.passages import PASSAGES, PassageStore
 from rag.index.postings import HEAP_BYTES, POSTINGS, BM25Writer
 
+BUILD_MEMORY = HEAP_BYTES + 100_000_000  # bytes of the writer's heap and caches
 _BATCH = 1000
 
 
@@ -36,9 +37,9 @@ class BuildNeeds:
 
 
 def estimate(corpus: Corpus) -> BuildNeeds:
-    """Estimate memory (the writer's heap and caches) and disk (the passages, and about 0.4 times that for postings)."""
+    """Estimate memory and disk (the passages, and about 0.4 times that for postings)."""
     parts = corpus.shard.of if corpus.shard is not None else 1
-    return BuildNeeds(memory=HEAP_BYTES + 100_000_000, disk=int(corpus.bytes_unpacked * 1.45 / parts))
+    return BuildNeeds(memory=BUILD_MEMORY, disk=int(corpus.bytes_unpacked * 1.45 / parts))
 
 
 def build(

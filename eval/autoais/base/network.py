@@ -11,6 +11,7 @@ import asyncio
 import email.utils
 import os
 import re
+import socket
 import ssl
 import sys
 import time
@@ -54,8 +55,9 @@ class Limits:
 class RequestError(UserError):
     """A request failed; `reason` is the message without the URL, and may hold words of the server.
 
-    `status` is that of the response, if there was one. `is_connected` says whether a connection was made,
-    `is_too_large` whether the body was larger than allowed.
+    `status` is that of the response, if there was one; `retry_after` are the seconds after which the server wants to
+    be asked again, 0 if it did not say. `is_connected` says whether a connection was made, `is_too_large` whether the
+    body was larger than allowed.
     """
 
     def __init__(
@@ -64,12 +66,14 @@ class RequestError(UserError):
         reason: str,
         status: int | None = None,
         *,
+        retry_after: float = 0.0,
         is_connected: bool = True,
         is_too_large: bool = False,
     ) -> None:
         super().__init__(f"{url}: {reason}")
         self.reason = reason
         self.status = status
+        self.retry_after = retry_after
         self.is_connected = is_connected
         self.is_too_large = is_too_large
 
@@ -111,7 +115,8 @@ class Head:
 
     def error(self, url: str) -> RequestError:
         """Return the error of a request whose response has another status than expected."""
-        return RequestError(url, excerpt(f"the server returned {self.status} {self.phrase}"), self.status)
+        reason = excerpt(f"the server returned {self.status} {self.phrase}")
+        return RequestError(url, reason, self.status, retry_after=self.retry_after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,10 +264,13 @@ def _reason(error: BaseException) -> str:
     """What the first error of a chain says, such as the words of the operating system."""
     if "without sending complete message body" in str(error):
         return "the connection broke off"
+    prefix = "the proxy refused: " if isinstance(error, httpx2.ProxyError) else ""
     while cause := error.__cause__ or next((part for part in error.args if isinstance(part, BaseException)), None):
         error = cause.exceptions[0] if isinstance(cause, BaseExceptionGroup) else cause
     words = os.strerror(error.errno) if isinstance(error, ConnectionError) and error.errno else str(error)
-    return excerpt(words) or "the connection broke off"
+    if isinstance(error, socket.gaierror):
+        words = f"the address of the host cannot be looked up: {error.strerror}"
+    return excerpt(prefix + words) or "the connection broke off"
 
 
 def read_retry_after(text: str) -> float:

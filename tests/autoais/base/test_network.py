@@ -153,7 +153,7 @@ def test_proxies_come_from_the_environment(server: Server, monkeypatch: pytest.M
     monkeypatch.setenv("http_proxy", server.url)
     monkeypatch.setenv("https_proxy", server.url)
     assert read("http://example.invalid/x").body == b"hello"
-    with pytest.raises(RequestError, match="403"):
+    with pytest.raises(RequestError, match="the proxy refused: 403"):
         read("https://example.invalid/x")
     assert [path for path, _ in server.requests] == ["http://example.invalid/x", "example.invalid:443"]
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")

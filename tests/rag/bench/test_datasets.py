@@ -8,11 +8,8 @@ import subprocess
 import sys
 import tarfile
 import time
-import tomllib
 import zipfile
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -25,70 +22,13 @@ from rag.bench import fetch_dataset, list_benchmarks, list_datasets, read_benchm
 from rag.bench.benchmark import list_label_sets
 from rag.bench.corpora import corpus_files
 from tests.conftest import Command, one_line_error
-from tests.local_server import LocalServer, Quiet
-
-
-class Server(LocalServer):
-    """Serves `bodies` by path; `cut` ends the next answers after so many bytes; `moved` answers with a redirect."""
-
-    def __init__(self) -> None:
-        super().__init__(_Handler)
-        self.bodies: dict[str, bytes] = {}
-        self.cuts: list[int] = []
-        self.requests: list[tuple[str, str | None]] = []
-        self.announced: int | None = None
-        self.pause = 0.0
-
-    def table(self, folder: Path, **files_of_set: Any) -> Path:  # noqa: ANN401
-        """A table with one data set, whose files are those bodies; a value is extra settings of a file."""
-        path = folder / "table.toml"
-        rows = []
-        for to, settings in files_of_set.items():
-            name = settings.pop("name", to)
-            body = self.bodies[f"/{name}"]
-            facts = {"size": len(body), "checksum": f"sha256:{hashlib.sha256(body).hexdigest()}"} | settings
-            pairs = {"to": f"made/{name}", "url": f"{self.url}/{name}"} | facts
-            rows.append(", ".join(f"{key} = {json.dumps(value)}" for key, value in pairs.items() if value is not None))
-        lines = [f"  {{ {row} }}," for row in rows]
-        text = 'description = "Made here"\nlicence = "ours"\nsource = "https://example.org"\nfiles = [\n'
-        path.write_text("[made]\n" + text + "\n".join(lines) + "\n]\n", "utf-8")
-        return path
-
-
-class _Handler(Quiet, BaseHTTPRequestHandler):
-    server: Server
-
-    def do_GET(self) -> None:
-        server, wanted = self.server, self.headers.get("Range")
-        server.requests.append((self.path, wanted))
-        if self.path.startswith("/moved/"):
-            self.send_response(302)
-            self.send_header("Location", self.path.removeprefix("/moved"))
-            self.end_headers()
-            return
-        body = server.bodies.get(self.path)
-        if body is None:
-            self.send_error(404)
-            return
-        start = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted else 0
-        if start and start >= len(body):
-            self.send_error(416)
-            return
-        self.send_response(206 if start else 200)
-        self.send_header("Content-Length", str(server.announced or len(body) - start))
-        if start:
-            self.send_header("Content-Range", f"bytes {start}-{len(body) - 1}/{len(body)}")
-        self.end_headers()
-        cut = server.cuts.pop(0) if server.cuts else len(body)
-        rest = body[start:][:cut]
-        for at in range(0, len(rest), 64 << 10):
-            self.wfile.write(rest[at : at + (64 << 10)])
-            time.sleep(server.pause)
+from tests.rag.bench.data_server import DataServer as Server
 
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.delenv("RAG_OFFLINE", raising=False)
+    monkeypatch.setattr("rag.base.download._FIRST_WAIT", 0.001)
     with Server() as server:
         server.bodies["/a.jsonl"] = os.urandom(300_000)
         yield server
@@ -458,14 +398,13 @@ def test_a_stranger_runs_hagrid_in_two_commands(
         "answers": [{"answer": "Warsaw [1].", "sentences": [{"text": "Warsaw [1].", "attributable": 1}]}],
     }
     lines = [dumps(row | {"query_id": number, "query": f"{row['query']} ({number})"}) for number in range(716)]
-    server.bodies["/hagrid-v1.0-en/dev.jsonl"] = ("\n".join(lines) + "\n").encode()
-    server.bodies["/hagrid-v1.0-en/train.jsonl"] = (lines[0] + "\n").encode()
-    text = files("rag").joinpath("data", "datasets.toml").read_text("utf-8")
-    shipped = tomllib.loads(text)["hagrid"]["files"]
-    for file in shipped:
-        text = text.replace(file["url"], f"{server.url}/hagrid-v1.0-en/{file['url'].rpartition('/')[2]}")
-    table = tmp_path / "datasets.toml"
-    table.write_text(text, "utf-8")
+    table = server.shipped_table(
+        tmp_path,
+        {
+            "hagrid/dev.jsonl": ("\n".join(lines) + "\n").encode(),
+            "hagrid/train.jsonl": (lines[0] + "\n").encode(),
+        },
+    )
     fetched = rag("data", "fetch", "hagrid", "--data", tmp_path / "d", "--table", table, "--allow-network")
     assert len(fetched.stdout.splitlines()) == 2
     run = rag("bench", "run", "hagrid", "--data", tmp_path / "d", "--out", tmp_path / "run", "--limit", "5",

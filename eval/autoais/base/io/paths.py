@@ -1,6 +1,7 @@
-"""Paths with `~`, and the size of a folder."""
+"""Paths with `~`, the size of a folder, and the disk space that is free."""
 
 import os.path
+import shutil
 from pathlib import Path
 
 
@@ -20,3 +21,13 @@ def is_file(path: str) -> bool:
 def folder_size(folder: Path) -> int:
     """The bytes of all files below a folder."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def existing_place(path: Path) -> Path:
+    """The path, or the nearest folder above it that exists."""
+    return next(place for place in (path, *path.absolute().parents) if place.exists())
+
+
+def free_space(folder: Path) -> int:
+    """The bytes that are free on the disk of a folder, which need not exist yet."""
+    return shutil.disk_usage(existing_place(folder)).free
