@@ -46,7 +46,7 @@ own --system first-passage --system first-passage,retriever=bm25-rerank --system
 fresh --system first-passage --system first-passage,retriever=hybrid-reranked --system extractive --system reader \
   --system reader,retriever=shortlist --system reader,retriever=bm25-rerank --system reader,min_confidence=0 \
   --out $runs/own-documents-fresh
-for name in open-nq miracl-pool clapnq-pool nomiracl; do
+for name in open-nq miracl-pool clapnq-pool nomiracl-pool; do
   rag bench run $name --data "$data" --index "$index" --system first-passage --system extractive --system reader \
     --out $runs/$name
 done
@@ -59,7 +59,8 @@ results collect $runs/sample $runs/closed-book $runs/llm-retriever $runs/gguf $r
 results collect $runs/own-documents-kept $runs/own-documents-kept-closed-book $runs/own-documents-kept-gguf \
   --out $figures/own-documents-kept.json
 results collect $runs/own-documents-fresh --out $figures/own-documents-fresh.json
-for name in open-nq miracl-pool clapnq-pool nomiracl; do
+for name in open-nq miracl-pool clapnq-pool; do
   results collect $runs/$name --out $figures/$name.json
 done
+results collect $runs/nomiracl-pool --out $figures/nomiracl.json
 results page

@@ -47,6 +47,22 @@ class DataFile:
 
 
 @dataclass(frozen=True, slots=True)
+class QuestionFile(DataFile):
+    """A file of questions: `part` is the value of their field `part` (None: all), `count` how many there are.
+
+    `qrels` says which passages come with each question and which of them answer it; `passages` is how many of the
+    passages of a question are given, from the first of the file. `ids` is a list of the questions that count, beside the
+    TOML. Each is None if the benchmark does not say it.
+    """
+
+    qrels: DataFile | None = None
+    part: str | None = None
+    passages: int | None = None
+    count: int | None = None
+    ids: DataFile | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Corpus:
     """What a benchmark searches: a file with its checksum, or a folder of documents.
 
@@ -87,10 +103,10 @@ class Benchmark:
     `task` is `answer` (search a corpus) or `given` (the passages come with each question). `corpora` has one entry, or
     one per collection that questions name in their field `collection`, or none if the passages are given with texts.
     `right` is the rule by which an answer counts as right (`rag.bench.outcomes.is_right`); None if the benchmark cannot
-    say. `k` is the depth for every system (None: the system's own). `count` is the number of questions (None: it is not
-    checked), `part` the value of their field `part` (None: all). `gold` is a file of the same questions with gold
-    passages of this corpus, or TREC qrels. `question_ids` is a list of those that count, beside the TOML (None: all).
-    `other_corpora` names further corpora that may be searched instead: paths below the data folder.
+    say. `k` is the depth for every system (None: the system's own). `sources` are the files of questions. `texts` has the
+    texts of given passages that they name by id, for a benchmark that searches nothing. `gold` is a file of the same
+    questions with gold passages of this corpus, or TREC qrels. `other_corpora` names further corpora that may be
+    searched instead: paths below the data folder.
     Every report of a result must state `closed_pool`.
     `home` is the folder of the TOML, `sha256` its checksum.
     """
@@ -103,10 +119,8 @@ class Benchmark:
     closed_pool: bool
     right: str | None
     k: int | None
-    count: int | None
-    questions: DataFile
-    part: str | None
-    question_ids: DataFile | None
+    sources: tuple[QuestionFile, ...]
+    texts: Corpus | None
     gold: DataFile | None
     corpora: Mapping[str, Corpus]
     other_corpora: Mapping[str, str]
@@ -119,10 +133,27 @@ class Benchmark:
         return f"{self.name}.v{self.version}"
 
     @property
+    def questions(self) -> QuestionFile:
+        """The file of the questions, the first if there are several."""
+        return self.sources[0]
+
+    @property
+    def count(self) -> int | None:
+        """The number of questions; None if the benchmark does not say it."""
+        counts = [file.count for file in self.sources]
+        return None if None in counts else sum(count or 0 for count in counts)
+
+    @property
+    def files(self) -> list[DataFile]:
+        """All files of questions, each with the file of its judgements behind it."""
+        return [file for questions in self.sources for file in (questions, questions.qrels) if file is not None]
+
+    @property
     def needs_data(self) -> bool:
         """Whether anything of it lies in a data folder."""
-        are_shipped = [self.questions.is_shipped, *(corpus.is_shipped for corpus in self.corpora.values())]
-        return self.gold is not None or not all(are_shipped)
+        are_shipped = [file.is_shipped for file in self.files]
+        are_shipped += [corpus.is_shipped for corpus in self.corpora.values()]
+        return self.gold is not None or self.texts is not None or not all(are_shipped)
 
     @property
     def ids(self) -> DataFile | None:
@@ -239,15 +270,18 @@ def _is_labels(table: Table) -> bool:
 
 def _benchmark(table: Table, home: Path, digest: str) -> Benchmark:
     table.only(
-        "name", "version", "description", "licence", "task", "closed_pool", "right", "k", "questions", "gold",
+        "name", "version", "description", "licence", "task", "closed_pool", "right", "k", "questions", "texts", "gold",
         "corpus", "corpora", "other_corpora",
     )  # fmt: skip
     name = table.line("name")
     if not _NAME.fullmatch(name):
         raise table.error("name", "letters, digits, dots, dashes and underscores", name)
-    questions = table.table("questions")
-    questions.only("file", "sha256", "shipped", "part", "count", "ids")
-    count = questions.number("count", 10**9) if "count" in questions.row else None
+    task = table.one_of("task", TASKS, "answer")
+    is_list = isinstance(table.row.get("questions"), list)
+    tables = table.tables("questions") if is_list else [table.table("questions")]
+    corpora = dict(_corpora(table))
+    if "texts" in table.row and (corpora or task != "given"):
+        raise RagError(f"{table.source}: [texts] belongs to given passages without a corpus; leave out one of the two")
     gold = table.table("gold") if "gold" in table.row else None
     if gold is not None:
         gold.only("file", "sha256", "shipped")
@@ -256,16 +290,14 @@ def _benchmark(table: Table, home: Path, digest: str) -> Benchmark:
         version=table.number("version", 10**6),
         description=table.line("description"),
         licence=table.line("licence"),
-        task=table.one_of("task", TASKS, "answer"),
+        task=task,
         closed_pool="closed_pool" in table.row and table.flag("closed_pool"),
         right=table.one_of("right", RIGHT) if "right" in table.row else None,
         k=table.number("k", _MAX_HITS) if "k" in table.row else None,
-        count=count,
-        questions=_file(questions),
-        part=questions.line("part") if "part" in questions.row else None,
-        question_ids=_ids(questions),
+        sources=tuple(map(_question_file, tables)),
+        texts=_corpus(table.table("texts")) if "texts" in table.row else None,
         gold=None if gold is None else _file(gold),
-        corpora=dict(_corpora(table)),
+        corpora=corpora,
         other_corpora=_other_corpora(table),
         home=home,
         sha256=digest,
@@ -285,6 +317,23 @@ def _ids(table: Table) -> DataFile | None:
     ids = table.table("ids")
     ids.only("file", "sha256")
     return DataFile(ids.path("file"), ids.checksum() if "sha256" in ids.row else None, is_shipped=True)
+
+
+def _question_file(table: Table) -> QuestionFile:
+    table.only("file", "sha256", "shipped", "qrels", "part", "passages", "count", "ids")
+    file, qrels = _file(table), table.table("qrels") if "qrels" in table.row else None
+    if qrels is not None:
+        qrels.only("file", "sha256", "shipped")
+    return QuestionFile(
+        file.file,
+        file.sha256,
+        file.is_shipped,
+        None if qrels is None else _file(qrels),
+        table.line("part") if "part" in table.row else None,
+        table.number("passages", _MAX_HITS) if "passages" in table.row else None,
+        table.number("count", 10**9) if "count" in table.row else None,
+        _ids(table),
+    )
 
 
 def _corpora(table: Table) -> Iterable[tuple[str, Corpus]]:

@@ -336,10 +336,18 @@ def describe_inputs(
     `data` is the data folder, `corpus` says what is searched, `closed_pool` whether gold passages were put into it
     (None: it is not known).
     """
-    file = benchmark.questions
-    digest = file.sha256
-    if digest is None and not file.is_shipped:  # the benchmark does not say it
-        digest = sha256_file(file.path(data, benchmark.home))
+    # Where the benchmark does not say the checksum.
+    digests = {
+        file.file: sha256_file(file.path(data, benchmark.home))
+        if file.sha256 is None and not file.is_shipped
+        else file.sha256
+        for file in benchmark.files
+    }
+    first, *others = digests
+    further_files = {file: digests[file] for file in others}
+    if benchmark.texts is not None:
+        path = benchmark.texts.check(data, benchmark.home)
+        further_files[benchmark.texts.path] = sha256_file(path) if path.is_file() else None
     return {
         "benchmark": {
             "name": benchmark.name,
@@ -355,7 +363,8 @@ def describe_inputs(
             "without_gold": without_gold((question.answerable, question.question.gold) for question in questions),
         },
         "data": {
-            "questions": {"file": file.file, "sha256": digest},
+            "questions": {"file": first, "sha256": digests[first]},
+            **({"further_files": further_files} if further_files else {}),
             "corpus": corpus,
         },
         "versions": versions(),

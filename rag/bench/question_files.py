@@ -1,19 +1,20 @@
 """Questions with what a benchmark or a collection knows of them: kind, collection, answerable, given passages."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from autoais.base.errors import FormatError
-from autoais.base.io.files import lines
-from autoais.base.io.jsonl import field, identifier, read_objects, strings
+from autoais.base.io.jsonl import field, identifier, strings
 from autoais.base.io.schema import faults
+from autoais.formats import alce
 from autoais.formats.acl_verbatim import chunks_of, is_acl_verbatim
 from autoais.formats.hagrid import HAGRID, passages_of
-from autoais.formats.questions import read_questions
+from autoais.formats.questions import read_question_rows, read_questions
 from autoais.formats.spans import Spans, spans_of
+from autoais.metrics.runs import read_judgements
 from rag.base.types import Passage, Question
 
 
@@ -26,7 +27,8 @@ class BenchQuestion:
     code such as `en`, if the data says it.
 
     What people marked as the answer is known by place or by text, or not at all: `spans` are those of the passages, by
-    id; `evidence` are texts of the corpus, `where` the document that has them.
+    id; `evidence` are texts of the corpus, `where` the document that has them. `alce` are the references of ALCE's
+    data, by its names: `qa_pairs`, `answers`, `claims`, `annotations`, `answer`.
     """
 
     question: Question
@@ -38,6 +40,7 @@ class BenchQuestion:
     spans: Mapping[str, Spans] | None = None
     evidence: tuple[str, ...] | None = None
     where: str | None = None
+    alce: Mapping[str, Any] | None = None
 
     def row(self) -> dict[str, Any]:
         """Return the question as a row of `questions.jsonl`, which `read_questions` of autoais reads too."""
@@ -57,6 +60,7 @@ class BenchQuestion:
                 {} if self.spans is None else {"spans": {key: [*map(list, spans)] for key, spans in self.spans.items()}}
             ),
             **({} if self.evidence is None else {"evidence": list(self.evidence), "where": self.where}),
+            **({} if self.alce is None else {"alce": dict(self.alce)}),
         }
 
 
@@ -66,18 +70,32 @@ def read_bench_questions(path: Path, part: str | None = None) -> list[BenchQuest
     Also for one that is not answerable and has answers.
 
     Rows of jsonl may also have `answerable`, `kind`, `collection`, `language`, `part`, and `passages` (ids, or objects
-    with id, title and text), `docids`, HAGRID's `quotes` or ACL-Verbatim's `results`. What people marked is in `spans`
-    (`autoais.formats.spans`), or in `evidence`, a list of texts, with `where`. `part` keeps the questions of that part.
+    with id, title and text), `docids`, HAGRID's `quotes`, ACL-Verbatim's `results` or ALCE's `docs`. What people marked
+    is in `spans` (`autoais.formats.spans`), or in `evidence`, a list of texts, with `where`. `part` keeps the questions
+    of that part.
     """
-    questions = list(read_questions(path))
-    first = next((line for line in lines(path) if line.strip()), b"").removeprefix(b"\xef\xbb\xbf").lstrip()
-    if not first.startswith(b"{"):
-        return [BenchQuestion(question) for question in questions]
-    rows = read_objects(path)
     return [
-        _bench_question(question, row, source)
-        for question, (source, row) in zip(questions, rows, strict=True)
-        if part is None or row.get("part") == part
+        _bench_question(question, row, source) if row else BenchQuestion(question)
+        for question, source, row in read_question_rows(path)
+        if not row or part is None or row.get("part") == part
+    ]
+
+
+def read_judged_questions(topics: Path, qrels: Path) -> list[BenchQuestion]:
+    """Read questions in any format, with the passages that TREC qrels judge, in their order, as those that are given.
+
+    A question is answerable if one of them is relevant. Those of which no passage is judged are left out. Raises
+    `FormatError` for a broken line.
+    """
+    judgements = read_judgements(qrels)
+    return [
+        BenchQuestion(
+            replace(question, gold=tuple(key for key, relevance in judgements[question.id].items() if relevance)),
+            answerable=any(judgements[question.id].values()),
+            passages=tuple(map(Passage, judgements[question.id])),
+        )
+        for question in read_questions(topics)
+        if question.id in judgements
     ]
 
 
@@ -90,13 +108,23 @@ def _bench_question(question: Question, row: Mapping[str, Any], source: str) -> 
     kind, collection, language = (
         None if row.get(name) is None else field(row, name, str, source) for name in ("kind", "collection", "language")
     )
-    passages = tuple(_passages(row, source))
+    is_alce = alce.is_alce_question(row)
+    passages = tuple(alce.docs_of(row, question) if is_alce else _passages(row, source))
     try:
         "".join(text for passage in passages for text in (passage.id, passage.contents)).encode()
     except UnicodeEncodeError:
         raise FormatError(f"{source}: a passage has a lone surrogate, which is not a character") from None
+    references = alce.references_of(row) if is_alce else row.get("alce")
     return BenchQuestion(
-        question, kind, collection, answerable, passages, language, _spans(row, passages, source), *_evidence(row)
+        question,
+        kind,
+        collection,
+        answerable,
+        passages,
+        language,
+        _spans(row, passages, source),
+        *_evidence(row),
+        alce=references if isinstance(references, Mapping) else None,
     )
 
 

@@ -1,15 +1,18 @@
 """The questions of a benchmark, with their gold passages."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from autoais.base.io.notes import Notes
+from autoais.formats.corpora import find_passages
 from autoais.formats.questions import read_questions
 from autoais.metrics.runs import holds_questions, read_qrels
 from rag.base.errors import RagError
 from rag.base.types import Question
-from rag.bench.benchmark import Benchmark
-from rag.bench.question_files import BenchQuestion, read_bench_questions
+from rag.bench.benchmark import Benchmark, Corpus
+from rag.bench.corpora import corpus_files
+from rag.bench.question_files import BenchQuestion, read_bench_questions, read_judged_questions
 from rag.bench.selections import read_ids
 
 
@@ -23,17 +26,7 @@ def questions_of(
     that retrieval is measured over the others. Raises `RagError` if the data is missing or another version, and if a
     question fits no corpus.
     """
-    questions = read_bench_questions(benchmark.questions.check(data, benchmark.home), benchmark.part)
-    if benchmark.question_ids is not None:
-        ids = read_ids(benchmark.question_ids.check(data, benchmark.home))
-        if missing := sorted(ids.keys() - {question.question.id for question in questions}):
-            raise RagError(
-                f"{benchmark.questions.file}: lacks {len(missing):,} of the {len(ids):,} questions that are listed, "
-                f"such as {missing[0]!r}"
-            )
-        questions = [question for question in questions if question.question.id in ids]
-    if benchmark.count is not None and len(questions) != benchmark.count:
-        raise RagError(f"{benchmark.id}: {len(questions):,} questions, expected {benchmark.count:,}; is `count` right?")
+    questions = list(_read_files(benchmark, data))
     if gold and benchmark.gold is not None:
         find_gold = _read_gold(benchmark.gold.check(data, benchmark.home))
         questions = [_with_gold(question, find_gold(question.question)) for question in questions]
@@ -55,7 +48,53 @@ def questions_of(
             )
         if benchmark.task == "given" and not question.passages:
             raise RagError(f"{benchmark.id}: question {question.question.id!r} comes without passages")
-    return questions
+    return questions if benchmark.texts is None else _with_texts(questions, benchmark, benchmark.texts, data)
+
+
+def _read_files(benchmark: Benchmark, data: Path | None) -> Iterator[BenchQuestion]:
+    ids: set[str] = set()
+    for file in benchmark.sources:
+        path = file.check(data, benchmark.home)
+        if file.qrels is None:
+            questions = read_bench_questions(path, file.part)
+        else:
+            questions = read_judged_questions(path, file.qrels.check(data, benchmark.home))
+        if file.ids is not None:
+            questions = _choose(questions, read_ids(file.ids.check(data, benchmark.home)), path)
+        if file.count is not None and len(questions) != file.count:
+            raise RagError(f"{benchmark.id}: {len(questions):,} questions, expected {file.count:,}; is `count` right?")
+        for question in questions:
+            if question.question.id in ids:
+                raise RagError(f"{benchmark.id}: {path}: question {question.question.id!r} is in another file too")
+            yield replace(question, passages=question.passages[: file.passages])
+        ids |= {question.question.id for question in questions}
+
+
+def _choose(questions: Sequence[BenchQuestion], ids: Mapping[str, str], path: Path) -> list[BenchQuestion]:
+    """The questions with these ids; raises `RagError` if one is missing."""
+    if missing := sorted(ids.keys() - {question.question.id for question in questions}):
+        raise RagError(
+            f"{path}: lacks {len(missing):,} of the {len(ids):,} questions that are listed, such as {missing[0]!r}"
+        )
+    return [question for question in questions if question.question.id in ids]
+
+
+def _with_texts(
+    questions: Sequence[BenchQuestion], benchmark: Benchmark, texts: Corpus, data: Path | None
+) -> list[BenchQuestion]:
+    """The questions with the texts of their passages, for which the files of `texts` are read as a stream."""
+    path = texts.check(data, benchmark.home)
+    ids = {passage.id for question in questions for passage in question.passages}
+    passages = find_passages(corpus_files(path), ids, Notes())
+    if missing := sorted(key for key in ids if key not in passages or not passages[key].text.strip()):
+        raise RagError(
+            f"{path} has no text of {len(missing):,} of the {len(ids):,} passages of {benchmark.id}, such as "
+            f"{missing[0]!r}"
+        )
+    return [
+        replace(question, passages=tuple(passages[passage.id] for passage in question.passages))
+        for question in questions
+    ]
 
 
 def without_gold(questions: Iterable[tuple[bool, Sequence[str]]]) -> int:

@@ -217,11 +217,13 @@ class Stages:
         self._judge = judge
         engine_judge = judge if self._engine is None else EngineJudge(judge, name, {}, self._engine)
         notes = Notes()
+        alce_references = {question.question.id: question.alce for question in self._questions}
         answer_count = self._record["answers"][label].get("joined", {}).get("answers", len(self._questions))
 
         def answers() -> Iterator[CitedAnswer]:
             for number, answer in enumerate(read_answers(self._folder / label / ANSWERS), 1):
-                yield answer
+                references = alce_references.get(answer.id)
+                yield replace(answer, extra={**answer.extra, **references}) if references else answer
                 self._progress(f"judging {label}", number, answer_count)
 
         with JudgementCache(self._folder / CACHE) as cache:

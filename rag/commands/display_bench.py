@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from rag.bench.rerun import Reproduced
 
 _ROWS = (
-    "right", "right@60", "right@120", "em", "f1", "answer_recall", "nugget_recall", "autoais", "autoais_corrected",
+    "right", "right@60", "right@120", "em", "f1", "answer_recall", "nugget_recall", "str_em", "str_hit", "qampari_prec",
+    "qampari_rec", "qampari_rec_top5", "qampari_f1", "claims_nli", "rougeLsum", "autoais", "autoais_corrected",
     "attributed_answers", "citation_recall", "citation_precision", "hagrid", "liu_recall", "liu_precision",
     "trec_recall", "trec_precision", "span_f1", "span_precision", "span_recall", "answerable_refused",
     "unanswerable_refused", "Success@1", "Success@5", "Success@20", "answer_hit@5", "answer_hit@20",
@@ -67,9 +68,12 @@ def _corpus(benchmark: Benchmark) -> str:
 def show_benchmarks(benchmarks: Sequence[Benchmark], label_sets: Sequence[LabelSet]) -> None:
     """Print the benchmarks, and the labelled sets for judges; a terminal's width wraps the lines."""
     for benchmark in benchmarks:
+        questions = "number of questions unknown"
+        if benchmark.count is not None:
+            questions = pluralize(benchmark.count, "question")
         _show_entry(
             benchmark.name,
-            f"{pluralize(benchmark.count or 0, 'question')}; corpus: {_corpus(benchmark)}; task: {benchmark.task}",
+            f"{questions}; corpus: {_corpus(benchmark)}; task: {benchmark.task}",
             benchmark,
         )
     show_line("\nLabelled sets to measure judges on: rag bench judges --set NAME\n")

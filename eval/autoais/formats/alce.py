@@ -1,19 +1,73 @@
-"""ALCE's result files (Gao et al. 2023): one JSON document with `data`, a list of questions, docs and outputs."""
+"""ALCE's files (Gao et al. 2023): results, a JSON document with `data`, a list of questions, docs and outputs.
+
+Its files of questions are a JSON list of the same records without outputs.
+"""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from autoais.base.answers import CitedAnswer
+from autoais.base.errors import FormatError
 from autoais.base.io.jsonl import dumps
-from autoais.base.io.schema import IDENTIFIER, STRING, STRINGS_OR_NULL, TEXT_OR_NULL, list_of, record
+from autoais.base.io.schema import IDENTIFIER, STRING, STRINGS_OR_NULL, TEXT_OR_NULL, Schema, faults, list_of, record
 from autoais.base.markers.sentences import MarkedSentence, parse_sentence, parse_sentences
-from autoais.base.types import Citation, CitedSentence, Passage, Unresolved
+from autoais.base.types import Citation, CitedSentence, Passage, Question, Unresolved
 from autoais.formats.base import Fault, Format, Notes, Row, passage_ids
 from autoais.formats.markers import in_document, restore_answer
 
 _REFERENCES = ("answer", "answers", "annotations", "qa_pairs", "claims")
 _ITEM = re.compile(r"(?:[^,\[]|\[[^\[\]]*\]|\[)+")  # a comma in a marker separates no items
+_REFERENCES_SCHEMA: dict[str, Schema] = {
+    "answers": {"type": ["array", "null"], "items": {"type": ["string", "array"], "items": STRING}},
+    "qa_pairs": {"type": ["array", "null"], "items": record({"short_answers": list_of(STRING)})},
+    "claims": STRINGS_OR_NULL,
+    "annotations": {"type": ["array", "null"], "items": record({}, {"long_answer": TEXT_OR_NULL})},
+}
+_DOCS = list_of(record({"text": STRING}, {"id": IDENTIFIER, "title": TEXT_OR_NULL, "sent": TEXT_OR_NULL}))
+_QUESTION: Schema = record(
+    {"question": STRING, "docs": list_of(record({"text": STRING}, {"title": TEXT_OR_NULL}))},
+    {"sample_id": IDENTIFIER, "id": IDENTIFIER, **_REFERENCES_SCHEMA},
+)
+
+
+def is_alce_question(row: Mapping[str, Any]) -> bool:
+    """Whether a row is a question of ALCE with its docs."""
+    docs = row.get("docs")
+    return "question" in row and isinstance(docs, list) and all(isinstance(doc, Mapping) for doc in docs)
+
+
+def question_of(row: Mapping[str, Any], location: str, number: int) -> Question:
+    """Return the question of a row of ALCE's data, with all short answers (ASQA) or aliases (QAMPARI) as references.
+
+    `number` is its id if it has neither `sample_id` nor `id`. Raises `FormatError`, which starts with `location`.
+    """
+    for fault in faults(row, _QUESTION):
+        raise FormatError(f"{location}: {fault}")
+    lists = [pair["short_answers"] for pair in row.get("qa_pairs") or ()]
+    lists += [aliases if isinstance(aliases, list) else [aliases] for aliases in row.get("answers") or ()]
+    references = dict.fromkeys(alias for aliases in lists for alias in aliases if alias.strip())
+    return Question(_key(row, number), row["question"], tuple(references))
+
+
+def docs_of(row: Mapping[str, Any], question: Question) -> Iterator[Passage]:
+    """Yield the docs of a question in their order, without those that have no text.
+
+    The id is `QUESTION:NUMBER` where it is missing or taken.
+    """
+    ids = [None if doc.get("id") is None else str(doc["id"]) for doc in row["docs"]]
+    for key, doc in zip(passage_ids(ids, lambda number: f"{question.id}:{number}"), row["docs"], strict=True):
+        if doc["text"].strip():
+            yield Passage(key, doc.get("title") or "", doc["text"])
+
+
+def references_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a row that ALCE's measures of answers read (`autoais.metrics.alce_answers`)."""
+    return {name: row[name] for name in _REFERENCES if row.get(name) is not None}
+
+
+def _key(row: Mapping[str, Any], number: int) -> str:
+    return str(next((row[name] for name in ("sample_id", "id") if row.get(name) is not None), number))
 
 
 def _read(rows: Iterable[Row], notes: Notes) -> Iterator[CitedAnswer]:
@@ -95,16 +149,10 @@ ALCE = Format(
     schema=record(
         {
             "question": STRING,
-            "docs": list_of(record({"text": STRING}, {"id": IDENTIFIER, "title": TEXT_OR_NULL, "sent": TEXT_OR_NULL})),
+            "docs": _DOCS,
             "output": TEXT_OR_NULL,
         },
-        {
-            "sample_id": IDENTIFIER,
-            "answers": {"type": ["array", "null"], "items": {"type": ["string", "array"], "items": STRING}},
-            "qa_pairs": {"type": ["array", "null"], "items": record({"short_answers": list_of(STRING)})},
-            "claims": STRINGS_OR_NULL,
-            "annotations": {"type": ["array", "null"], "items": record({}, {"long_answer": TEXT_OR_NULL})},
-        },
+        {"sample_id": IDENTIFIER, **_REFERENCES_SCHEMA},
     ),
     required_fields=("question", "docs", "output"),
     read=_read,

@@ -2,17 +2,20 @@
 
 import ast
 import csv
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from autoais.base.errors import FormatError, unreadable
-from autoais.base.io.files import allow_long_cells
+from autoais.base.io.files import allow_long_cells, records
 from autoais.base.io.jsonl import field, identifier, parse_object, strings
 from autoais.base.types import Question
+from autoais.formats import alce
 from autoais.formats.acl_verbatim import chunks_of, is_acl_verbatim
 
 _BOM = b"\xef\xbb\xbf"
+_JSON_LIST = re.compile(rb"\[\s*(?:\{|$)")
 
 
 def read_questions(path: Path) -> Iterator[Question]:
@@ -20,25 +23,51 @@ def read_questions(path: Path) -> Iterator[Question]:
 
     `{"id","question"[,"answers"][,"gold"][,"nuggets"][,"answerable"]}` jsonl; FlashRAG's, with `golden_answers`;
     RAGAS's, with `user_input` or `question`, and `reference`, `ground_truth` or `ground_truths`; HAGRID's, with `query`
-    and `quotes`; ACL-Verbatim's, with `query` and `results`; AutoNuggetizer's `{"qid","query","nuggets"}`, of which the
-    vital nuggets count; Open-NQ jsonl `{"question","answer"}`; TREC topics `qid<TAB>text`; DPR
-    `text<TAB>['answer', ...]`; in a `.txt` file also a plain question a line. Formats without ids get the line number
-    as id. Raises `FormatError` for a broken row, an empty question or a duplicate id.
+    and `quotes`; ACL-Verbatim's, with `query` and `results`; ALCE's, with `question` and `docs`; AutoNuggetizer's
+    `{"qid","query","nuggets"}`, of which the vital nuggets count; Open-NQ jsonl `{"question","answer"}`; TREC topics
+    `qid<TAB>text`; DPR `text<TAB>['answer', ...]`; in a `.txt` file also a plain question a line. JSON objects may be
+    in a list, as ALCE's are. Formats without ids get the line number as id, or the place in the list. Raises
+    `FormatError` for a broken row, an empty question or a duplicate id.
     """
+    return (question for question, _, _ in read_question_rows(path))
+
+
+def read_question_rows(path: Path) -> Iterator[tuple[Question, str, Mapping[str, Any]]]:
+    """Stream the questions of a file as `read_questions`, with the place and the JSON object of each ({} without)."""
     ids: set[str] = set()
-    parse: Callable[[bytes, str, int], Question] | None = None
-    for number, line in enumerate(_lines(path), 1):
-        if not line.strip().strip(_BOM):
-            continue
-        location = f"{path}:{number}"
-        parse = parse or _sniff(line, is_text=path.suffix.lower() == ".txt")
-        question = _check_question(parse(line, location, number), location)
+    for question, location, row in _parse(path):
+        _check_question(question, location)
         if question.id in ids:
             raise FormatError(f"{location}: id {question.id!r} occurs twice")
         ids.add(question.id)
-        yield question
+        yield question, location, row
     if not ids:
         raise FormatError(f"{path}: holds no questions")
+
+
+def _parse(path: Path) -> Iterator[tuple[Question, str, Mapping[str, Any]]]:
+    parse: Callable[[bytes, str, int], Question] | None = None
+    is_json = False
+    for number, line in enumerate(_lines(path), 1):
+        if not line.strip().strip(_BOM):
+            continue
+        if not is_json and parse is None:
+            start = line.removeprefix(_BOM).lstrip()
+            if _JSON_LIST.match(start):
+                yield from _parse_list(path)
+                return
+            is_json = start.startswith(b"{")
+            parse = None if is_json else _sniff(line, is_text=path.suffix.lower() == ".txt")
+        location = f"{path}:{number}"
+        row = {} if parse else parse_object(line, location)
+        yield (parse(line, location, number) if parse else _of_row(row, location, number)), location, row
+
+
+def _parse_list(path: Path) -> Iterator[tuple[Question, str, Mapping[str, Any]]]:
+    for number, (location, row) in enumerate(records(path), 1):
+        if isinstance(row, FormatError):
+            raise row
+        yield _of_row(row, location, number), location, row
 
 
 def question_of(row: Mapping[str, Any], location: str, number: int) -> Question:
@@ -72,16 +101,10 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 def _sniff(line: bytes, *, is_text: bool) -> Callable[[bytes, str, int], Question]:
-    if line.removeprefix(_BOM).lstrip().startswith(b"{"):
-        return _json
     if is_text and b"\t" not in line.strip():
         return _plain
     right = line.rstrip().partition(b"\t")[2].strip(b'"')
     return _dpr if right.startswith(b"[") and right.endswith(b"]") else _topic
-
-
-def _json(line: bytes, location: str, number: int) -> Question:
-    return _of_row(parse_object(line, location), location, number)
 
 
 def _of_row(row: Mapping[str, Any], location: str, number: int) -> Question:
@@ -89,6 +112,8 @@ def _of_row(row: Mapping[str, Any], location: str, number: int) -> Question:
         from autoais.formats.nuggetizer import bank_of
 
         return bank_of(row, location).question
+    if alce.is_alce_question(row):
+        return alce.question_of(row, location, number)
     if is_acl_verbatim(row):
         marked_chunks = tuple(passage.id for passage, quotes in chunks_of(row, location) if quotes)
         text = field(row, "query", str, location)

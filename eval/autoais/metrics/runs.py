@@ -178,14 +178,15 @@ def read_qrels(path: Path) -> Qrels:
         qrels: dict[str, dict[str, int]] = {q.id: dict.fromkeys(q.gold, 1) for q in read_questions(path)}
         problem = "none of its questions has gold passages"
     else:
-        qrels = _judgements(path)
+        qrels = read_judgements(path)
         problem = "judges no passage as relevant" if qrels else "holds no judgements"
     if not any(relevance > 0 for relevances in qrels.values() for relevance in relevances.values()):
         raise UserError(f"{path}: {problem}")
     return qrels
 
 
-def _judgements(path: Path) -> dict[str, dict[str, int]]:
+def read_judgements(path: Path) -> dict[str, dict[str, int]]:
+    """Read TREC qrels or BEIR's TSV as `read_qrels` does, also where no passage is relevant or nothing is judged."""
     qrels: dict[str, dict[str, int]] = {}
     columns = 0
     for location, cells in _rows(path):

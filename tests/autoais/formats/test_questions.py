@@ -114,3 +114,43 @@ def test_the_names_of_ragas_are_known(tmp_path: Path, fields: dict[str, object])
     path = tmp_path / "q.jsonl"
     path.write_text(json.dumps(fields))
     assert list(read_questions(path)) == [Question("1", "Who?", ("Ann",))]
+
+
+ALCE = [
+    {"sample_id": "-4", "question": "When?", "qa_pairs": [{"short_answers": ["1931", "in 1931"]}], "docs": []},
+    {"id": "3__x", "question": "Which?", "answers": [["Lorne", ""], ["Halvik", "Lorne"]], "docs": [{"text": "A."}]},
+    {"question": "Why?", "answer": "Because.", "claims": ["It is so."], "docs": [{"text": "B.", "title": None}]},
+]
+
+
+@pytest.mark.parametrize("indent", [None, 4])
+def test_a_list_of_json_objects_is_read_as_lines_are_and_alce_s_references_with_it(
+    tmp_path: Path, indent: int | None
+) -> None:
+    path = tmp_path / "asqa.json"
+    path.write_text(f"\ufeff{json.dumps(ALCE, indent=indent)}", "utf-8")
+    assert list(read_questions(path)) == [
+        Question("-4", "When?", ("1931", "in 1931")),
+        Question("3__x", "Which?", ("Lorne", "Halvik")),
+        Question("3", "Why?"),
+    ]
+    path.write_text(json.dumps([{"question": "Who?", "answers": ["A"]}], indent=indent), "utf-8")
+    assert list(read_questions(path)) == [Question("1", "Who?", ("A",))]
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ('[{"question": "Who?"}, 3]', r": \[1\].*"),
+        ('[{"question": "Who?"}', ""),
+        ('[\n{"question": "Who?", "docs": [{"text": 3}]}]', r".*docs\[0\]\.text.*string"),
+        ('[{"question": "Who?", "docs": [], "qa_pairs": [{}]}]', r".*qa_pairs\[0\]\.short_answers.*missing"),
+        ('[{"id": "1", "question": "Who?"}, {"id": "1", "question": "Why?"}]', r".*id '1' occurs twice"),
+    ],
+)
+def test_a_broken_list_of_json_objects_is_one_line(tmp_path: Path, content: str, says: str) -> None:
+    path = tmp_path / "q.json"
+    path.write_text(content, "utf-8")
+    with pytest.raises(FormatError, match=rf"q\.json:\d+{says}") as told:
+        list(read_questions(path))
+    assert "\n" not in str(told.value)

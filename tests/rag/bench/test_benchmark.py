@@ -44,10 +44,10 @@ def write(folder: Path, text: str = TOML.format(sha256=ZEROS)) -> Path:
 def test_the_benchmarks_that_ship_are_listed(rag: Command) -> None:
     listed = {one.name: one for one in list_benchmarks()}
     assert listed.keys() == {
-        "acl-verbatim", "clapnq-pool", "everyday", "everyday-dev", "hagrid", "handbook", "miracl-pool",
-        "miracl-public", "nomiracl",
-        "open-nq", "open-nq-pool", "own-documents", "own-documents-fresh", "own-documents-fresh-2",
-        "own-documents-kept", "real-folders", "real-folders-kept",
+        "acl-verbatim", "alce-asqa", "alce-eli5", "alce-qampari", "clapnq-pool", "everyday", "everyday-dev", "hagrid",
+        "handbook", "miracl-pool", "miracl-public", "nomiracl", "nomiracl-pool", "open-nq", "open-nq-pool",
+        "own-documents", "own-documents-fresh", "own-documents-fresh-2", "own-documents-kept", "real-folders",
+        "real-folders-kept",
     }  # fmt: skip
     assert not any(listed[name].needs_data for name in ("everyday", "everyday-dev", "handbook"))
     assert listed["own-documents"].needs_data
@@ -55,6 +55,7 @@ def test_the_benchmarks_that_ship_are_listed(rag: Command) -> None:
     printed = rag("bench", "list").stdout
     assert "open-nq-pool" in printed
     assert "3,610" in printed
+    assert "nomiracl: number of questions unknown; corpus: given; task: given" in printed
 
 
 def test_the_list_fits_the_terminal_and_is_whole_lines_in_a_pipe(rag: Command) -> None:
@@ -120,6 +121,11 @@ def test_a_benchmark_of_ones_own_is_read_by_path(tmp_path: Path) -> None:
             "'folder' should be a relative path that stays",
         ),
         ("[questions]", "[questions", "not a benchmark: "),
+        ("[corpus]", "[[questions]]\nfile = 3\n[corpus]", "not a benchmark: "),
+        ("count = 2", 'qrels = "a.tsv"', "'qrels' should be a table"),
+        ("count = 2", 'qrels = { file = "../a.tsv" }', "'file' should be a relative path that stays"),
+        ("count = 2", "passages = 0", "'passages' should be from 1"),
+        ("[corpus]", '[texts]\nfile = "a.jsonl"\n[corpus]', "[texts] belongs to given passages without a corpus"),
     ],
 )
 def test_a_broken_benchmark_is_one_line(tmp_path: Path, rag: Command, old: str, new: str, error: str) -> None:
@@ -139,7 +145,7 @@ def test_files_of_another_kind_are_refused(tmp_path: Path) -> None:
     for name in ("big", "deep", "bytes", "absent"):
         with pytest.raises(RagError):
             read_benchmark(tmp_path / f"{name}.toml")
-    with pytest.raises(RagError, match="no benchmark called 'nope'; there are: acl-verbatim, clapnq-pool"):
+    with pytest.raises(RagError, match="no benchmark called 'nope'; there are: acl-verbatim, alce-asqa"):
         read_benchmark("nope")
     with pytest.raises(RagError, match="no labelled set called 'nope'; there are: attributionbench, "):
         read_label_set("nope")

@@ -42,18 +42,28 @@ def names(folder: Path) -> list[str]:
 
 
 def test_every_benchmark_of_the_table_exists_and_reads_a_file_of_its_data_set() -> None:
-    benchmarks = {one.name: [one.questions.file, *(c.path for c in one.corpora.values()), *one.other_corpora.values()]
-                  for one in list_benchmarks()}  # fmt: skip
+    benchmarks = {
+        one.name: [
+            *(file.file for file in one.files),
+            *([one.texts.path] if one.texts else []),
+            *(corpus.path for corpus in one.corpora.values()),
+            *one.other_corpora.values(),
+        ]
+        for one in list_benchmarks()
+    }
     benchmarks |= {labels.name: [file.file for file in labels.files] for labels in list_label_sets()}
     for dataset in list_datasets():
         paths = {path for file in dataset.files for path in (file.to, str(Path(file.to).parent))}
+        paths |= {path for benchmark in benchmarks.values() for path in benchmark for file in dataset.files
+                  if file.unpack and Path(path).is_relative_to(file.path(""))}  # fmt: skip
         for name in dataset.benchmarks:
             assert paths & set(benchmarks[name]), (dataset.name, name)
 
 
 def test_what_benchmarks_and_data_sets_say_of_a_file_is_the_same() -> None:
     checksums = {file.to: file.remote.checksum for dataset in list_datasets() for file in dataset.files}
-    for holder in (*(one.questions for one in list_benchmarks()), *(f for one in list_label_sets() for f in one.files)):
+    benchmark_files = (file for benchmark in list_benchmarks() for file in benchmark.files)
+    for holder in (*benchmark_files, *(file for labels in list_label_sets() for file in labels.files)):
         if holder.file in checksums and holder.sha256 is not None:
             assert checksums[holder.file] == f"sha256:{holder.sha256}", holder.file
 
