@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rag.bench.folder import BenchRun, open_run
     from rag.bench.items import Item, read_items
     from rag.bench.judges import rank_judges
+    from rag.bench.predictions import split_predictions
     from rag.bench.report import report_table, write_report
     from rag.bench.reproductions import list_reproductions, read_reproduction
     from rag.bench.rerun import reproduce
@@ -44,6 +45,7 @@ _MODULES = {
     "rag.bench.folder": "BenchRun open_run",
     "rag.bench.items": "Item read_items",
     "rag.bench.judges": "rank_judges",
+    "rag.bench.predictions": "split_predictions",
     "rag.bench.report": "report_table write_report",
     "rag.bench.reproductions": "list_reproductions read_reproduction",
     "rag.bench.rerun": "reproduce",
@@ -74,6 +76,7 @@ __all__ = [
     "reproduce",
     "run_benchmark",
     "run_changes",
+    "split_predictions",
     "write_report",
 ]
 

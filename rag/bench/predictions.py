@@ -1,5 +1,6 @@
 """Answers of other people's systems, joined with the questions of a benchmark."""
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -7,7 +8,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from autoais import formats
-from autoais.base.answers import CitedAnswer
+from autoais.base.answers import CitedAnswer, write_answers
+from autoais.base.io.jsonl import write_atomic
+from rag.answer.specs import number_duplicates, safe_name
 from rag.base.errors import RagError
 from rag.base.types import Citation, Passage, Question
 from rag.bench.output_folder import count_examples
@@ -92,7 +95,8 @@ def join_predictions(
     """Read answers in any format of `autoais schema`, matched by the text of the question (white space aside).
 
     `other_texts` are the texts of the benchmark's questions that this run does not ask. `corpus` looks up passages;
-    None leaves the file's own. Raises `RagError` if no answer belongs to the benchmark.
+    None leaves the file's own. Raises `RagError` if no answer belongs to the benchmark, or if several systems answer
+    the same question.
     """
     name = formats.detect(path)
     notes = formats.Notes()
@@ -104,6 +108,7 @@ def join_predictions(
     answers_by_id: dict[str, CitedAnswer] = {}
     unknown: list[str] = []
     duplicates: list[str] = []
+    systems: set[str] = set()
     not_asked = 0
     for answer in formats.read(path, name, notes=notes):
         matches = by_text.get(fold(answer.question), [])
@@ -120,7 +125,13 @@ def join_predictions(
         for question in matches:
             if question.id in answers_by_id:
                 duplicates.append(question.text)
+                systems |= {_system_of(answers_by_id[question.id]), _system_of(answer)} - {""}
             answers_by_id[question.id] = _of_benchmark(answer, question)
+    if len(systems) > 1:
+        raise RagError(
+            f"{path}: {_list_names(systems)} answer the same questions; give each system its own file: "
+            f"rag bench split {shlex.quote(str(path))} --to FOLDER"
+        )
     if not answers_by_id and not not_asked:
         raise RagError(f"{path}: no answer has its question in the benchmark; do they belong together?")
     missing = [question.question.text for question in questions if question.question.id not in answers_by_id]
@@ -137,8 +148,39 @@ def join_predictions(
     if corpus is not None:
         answers, facts = _of_corpus(answers, corpus)
         record |= facts
-    system_names = {str(answer.extra.get("system")) for answer in answers if answer.extra.get("system")}
+    system_names = {_system_of(answer) for answer in answers} - {""}
     return Joined(system_names.pop() if len(system_names) == 1 else path.stem, answers, record, notes)
+
+
+def split_predictions(path: str | Path, output_folder: str | Path) -> list[Path]:
+    """Write the answers of each system of a file to a file of its own in a folder, and return these files.
+
+    The file has any format of `autoais schema` that names systems, such as Attributed QA's ratings.csv. Raises
+    `RagError` if an answer names no system, or if a file of a system exists already.
+    """
+    path, folder = Path(path), Path(output_folder)
+    lines: dict[str, list[str]] = {}
+    for answer in formats.read(path, formats.detect(path)):
+        if not (system := _system_of(answer)):
+            raise RagError(f"{path}: an answer to {answer.question[:60]!r} names no system; give the file as it is")
+        lines.setdefault(system, []).extend(write_answers([answer]))
+    files = [folder / f"{name}.jsonl" for name in number_duplicates(map(safe_name, lines))]
+    if existing := [file for file in files if file.exists()]:
+        raise RagError(f"{existing[0]} exists; name another folder")
+    for file, system_lines in zip(files, lines.values(), strict=True):
+        write_atomic(file, system_lines)
+    return files
+
+
+def _system_of(answer: CitedAnswer) -> str:
+    """The name of the system that gave an answer; empty if the file does not say."""
+    return str(answer.extra.get("system") or "")
+
+
+def _list_names(names: Iterable[str], shown: int = 3) -> str:
+    ordered = sorted(names)
+    more = f" and {len(ordered) - shown} more" if len(ordered) > shown else ""
+    return f"{', '.join(f'{name[:40]!r}' for name in ordered[:shown])}{more}"
 
 
 def _of_benchmark(answer: CitedAnswer, question: Question) -> CitedAnswer:

@@ -128,6 +128,14 @@ class Table:
             raise self.error(name, f"one of {', '.join(choices)}", value)
         return value
 
+    def percentages(self, name: str, count: int) -> tuple[float, ...]:
+        """A list of `count` numbers from 0 to 100."""
+        values = self._get(name, list)
+        numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+        if len(numbers) != len(values) or len(values) != count or not all(0 <= number <= 100 for number in numbers):
+            raise self.error(name, f"{count} numbers from 0 to 100", values)
+        return tuple(map(float, numbers))
+
     def checksum(self) -> str:
         """The SHA-256 of a file, in `sha256`."""
         value = self.line("sha256")

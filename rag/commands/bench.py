@@ -153,6 +153,20 @@ def run(
         note(f"{label}: model server: {totals}")
 
 
+@bench_app.command("split")
+def split(
+    file: Annotated[
+        Path, typer.Argument(help="Answers of several systems, in any format of `autoais schema` that names them.")
+    ],
+    folder: Annotated[Path, typer.Option("--to", help="Folder for a file of each system.")],
+) -> None:
+    """Split a file of answers by system, for `rag bench run --predictions`; prints the new files."""
+    from rag.bench.predictions import split_predictions
+
+    for path in split_predictions(file, folder):
+        typer.echo(str(path))
+
+
 @bench_app.command("report")
 def report(
     runs: RunsArgument,
@@ -163,15 +177,22 @@ def report(
     passages: Annotated[
         bool, typer.Option("--passages/--no-passages", help="Include the texts of passages; mind their licence.")
     ] = True,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="METRIC",
+            help="Metric to sort the leaderboard by (default: right_attributed, or autoais without a rule for right).",
+        ),
+    ] = None,
     allow_different: DifferentOption = False,
 ) -> None:
-    """Write a report of runs: report.html, report.json and figures. Nothing is run again."""
+    """Write a report of runs: report.html with their leaderboard, report.json and figures. Nothing is run again."""
     from rag.bench.report import report_table, write_report
 
     if kind != "html":
-        typer.echo(report_table(*runs, kind=kind, allow_different=allow_different), nl=False)
+        typer.echo(report_table(*runs, kind=kind, allow_different=allow_different, by=by), nl=False)
         return
-    report = write_report(*runs, output_folder=folder, passages=passages, allow_different=allow_different)
+    report = write_report(*runs, output_folder=folder, passages=passages, allow_different=allow_different, by=by)
     if passages:
         licence = ", ".join(report.licences) or "not stated by the benchmark"
         note(f"warning: the page holds passages of others (licence: {licence}); --no-passages leaves their texts out")

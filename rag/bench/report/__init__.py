@@ -24,21 +24,26 @@ class Report:
 
 
 def write_report(
-    *runs: str | Path, output_folder: str | Path | None = None, passages: bool = True, allow_different: bool = False
+    *runs: str | Path,
+    output_folder: str | Path | None = None,
+    passages: bool = True,
+    allow_different: bool = False,
+    by: str | None = None,
 ) -> Report:
     """Write the report of run folders.
 
     `output_folder` (default: `report` in the run folder) receives report.html, report.json and figures/*.svg and *.png.
     Without `passages` the texts of passages are left out. Runs of other benchmarks, rules, questions, passages or
-    judges raise `UserError`, unless `allow_different`, which gives each its own tables. The same runs give the same
-    bytes.
+    judges raise `UserError`, unless `allow_different`, which gives each its own tables. `by` is the metric that the
+    leaderboard is sorted by (default: right and attributed, or AutoAIS if the benchmark has no rule for right answers);
+    one that a benchmark does not have raises `UserError`. The same runs give the same bytes.
     """
     opened_runs = _read(runs)
     if output_folder is None and len(opened_runs) > 1:
         raise UserError("name a folder for the report of several runs (--out FOLDER)")
     folder = opened_runs[0].folder / "report" if output_folder is None else Path(output_folder)
     groups = group_systems(opened_runs, allow_different=allow_different)
-    report, figure_lists = summary(opened_runs, groups, passages=passages)
+    report, figure_lists = summary(opened_runs, groups, passages=passages, by=by)
     images = [[(figure, figure.svg(), figure.svg(dark=True)) for figure in figure_list] for figure_list in figure_lists]
     for number, image_list in enumerate(images):
         for figure, light, _ in image_list:
@@ -50,12 +55,16 @@ def write_report(
     return Report(folder / "report.html", tuple(report["licences"]))
 
 
-def report_table(*runs: str | Path, kind: str = "md", allow_different: bool = False) -> str:
-    """Return the headline metrics of run folders as a table, `md` or `latex`; raises `UserError` for another kind."""
+def report_table(*runs: str | Path, kind: str = "md", allow_different: bool = False, by: str | None = None) -> str:
+    """Return the leaderboard of run folders with the headline metrics as a table, `md` or `latex`.
+
+    `by` is as in `write_report`. Raises `UserError` for another kind of table.
+    """
     if kind not in ("md", "latex"):
         raise UserError(f"no table format {kind!r}; there are: md, latex")
     opened_runs = _read(runs)
-    report, _ = summary(opened_runs, group_systems(opened_runs, allow_different=allow_different), passages=False)
+    groups = group_systems(opened_runs, allow_different=allow_different)
+    report, _ = summary(opened_runs, groups, passages=False, by=by)
     return table(report, kind)
 
 

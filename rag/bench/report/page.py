@@ -13,7 +13,8 @@ from rag.bench.html import Image, csp_hash, figure_views, percent_range, render
 from rag.bench.items import Item, ItemPassage
 from rag.bench.predictions import DID_NOT_FIT
 from rag.bench.report.figures import WAY_NAMES
-from rag.bench.report.tables import HEADLINE, MEANINGS, metric_of
+from rag.bench.report.leaderboard import leaderboard_line
+from rag.bench.report.tables import HEADLINE, KINDS, MEANINGS, metric_of
 from rag.bench.results import Group
 from rag.bench.selections import describe_sample
 
@@ -31,6 +32,7 @@ def page(
     benchmarks = dict.fromkeys(f"{group['benchmark']} {group['version']}" for group in report["groups"])
     view = {
         "title": f"{', '.join(benchmarks)}: {labels}",
+        "heading": ", ".join(benchmarks),
         "warnings": _warnings(report),
         "ways": [{"key": outcome, "name": name, "sign": _SIGNS[outcome]} for outcome, name in WAY_NAMES.items()],
         "groups": [_group(group, group_images) for group, group_images in zip(report["groups"], images, strict=True)],
@@ -180,6 +182,9 @@ def _group(group: Mapping[str, Any], images: Sequence[Image]) -> dict[str, Any]:
     return {
         "name": group["name"],
         "n": f"{group['n']:,}",
+        "board": _board(group),
+        "published_kind": "not run here" if group["closed_pool"] is False else "another corpus",
+        "published": [_published_view(table) for table in group["published"]],
         "systems": [
             {
                 "label": system["label"],
@@ -203,6 +208,64 @@ def _group(group: Mapping[str, Any], images: Sequence[Image]) -> dict[str, Any]:
         ],
         "correlation": list(_correlation(group["comparison"]["correlation"])) if has_several else [],
         "figures": figure_views(images),
+    }
+
+
+def _board(group: Mapping[str, Any]) -> dict[str, Any]:
+    """The leaderboard: a row for each system, best first, with the metric that sorts it and some more."""
+    board, comparisons = group["leaderboard"], group["comparison"]["metrics"]
+    systems = {system["label"]: system for system in group["systems"]}
+    has_several = len(systems) > 1
+
+    def cell(label: str, name: str) -> dict[str, str]:
+        (cell,) = _row(name, [systems[label]], comparisons.get(name, {}) if has_several else {})["cells"]
+        return dict(cell)
+
+    names = [board["metric"], *board["beside"]]
+    return {
+        "line": leaderboard_line(board, group["systems"]),
+        "metric": HEADLINE.get(board["metric"], board["metric"]),
+        "heads": [HEADLINE.get(name, name) for name in names],
+        "tested": board["tested"],
+        "kinds": sorted({row["kind"] for row in board["rows"]}),
+        "rows": [
+            {
+                "label": row["label"],
+                "kind": KINDS[row["kind"]],
+                "kind_key": row["kind"],
+                "n": f"{row['n']:,}",
+                "undecided": f"{row['undecided']:,}",
+                "cells": [cell(row["label"], name) for name in names],
+                "interval": _interval(metric_of(systems[row["label"]], board["metric"])),
+            }
+            for row in board["rows"]
+        ],
+    }
+
+
+def _interval(metric: Mapping[str, Any]) -> dict[str, str] | None:
+    """Where value and interval lie on a scale from 0 to 100 %; None without both, or beyond the scale."""
+    value, ends = metric["value"], metric.get("interval95")
+    if value is None or not ends or not 0 <= ends[0] <= value <= ends[1] <= 1:
+        return None
+    low, high = (100 * end for end in ends)
+    return {"low": f"{low:.4g}", "width": f"{high - low:.4g}", "value": f"{100 * value:.4g}"}
+
+
+def _published_view(table: Mapping[str, Any]) -> dict[str, Any]:
+    """A table of published figures; `heads` are its metrics, each with the one here that counts the same."""
+    decimals = 1 if all(round(value, 1) == value for row in table["systems"] for value in row["values"]) else 2
+    facts = [table["where"], f"corpus: {table['corpus']}", f"n: {table['n']}"]
+    return {
+        "title": table["title"],
+        "url": table["url"],
+        "facts": facts + ([] if table["judge"] is None else [f"judge: {table['judge']}"]),
+        "compares": table["compares"],
+        "heads": [{"metric": name, "ours": ours} for name, ours in zip(table["metrics"], table["ours"], strict=True)],
+        "rows": [
+            {"system": row["system"], "cells": [f"{value:.{decimals}f} %" for value in row["values"]]}
+            for row in table["systems"]
+        ],
     }
 
 

@@ -9,6 +9,8 @@ from rag.bench.plots import Figure
 from rag.bench.predictions import DID_NOT_FIT
 from rag.bench.questions import without_gold
 from rag.bench.report.figures import figures
+from rag.bench.report.leaderboard import leaderboard
+from rag.bench.report.published import read_published_tables
 from rag.bench.results import Group, Run
 
 VERSION = 1
@@ -16,9 +18,12 @@ _COPIED_KEYS = ("system", "ways", "metrics", "latency", "tokens", "money", "huma
 
 
 def summary(
-    runs: Sequence[Run], groups: Sequence[Group], *, passages: bool
+    runs: Sequence[Run], groups: Sequence[Group], *, passages: bool, by: str | None = None
 ) -> tuple[dict[str, Any], list[list[Figure]]]:
-    """Return `report.json` and the figures of each group; neither holds texts of questions, answers or passages."""
+    """Return `report.json` and the figures of each group; neither holds texts of questions, answers or passages.
+
+    `by` is the metric that the leaderboards are sorted by. Raises `UserError` if a group has no value of it.
+    """
     records, figure_lists = [], []
     for number, group in enumerate(groups):
         comparison = compare_group(group)
@@ -27,6 +32,13 @@ def summary(
         ]
         group_figures = figures(group, comparison["pareto"])
         figure_lists.append(group_figures)
+        n = len(group.systems[0].items)
+        systems = [
+            {"label": system.label}
+            | {key: system.metrics.get(key) for key in _COPIED_KEYS}
+            | {"predictions": _counts(system.metrics.get("predictions"))}
+            for system in group.systems
+        ]
         records.append(
             {
                 "name": group.name,
@@ -35,13 +47,12 @@ def summary(
                 "judge": group.judge,
                 "closed_pool": group.closed_pool,
                 "sample": group.sample,
-                "n": len(group.systems[0].items),
+                "n": n,
                 "without_gold": without_gold((item.answerable, item.gold) for item in group.systems[0].items),
-                "systems": [
-                    {"label": system.label}
-                    | {key: system.metrics.get(key) for key in _COPIED_KEYS}
-                    | {"predictions": _counts(system.metrics.get("predictions"))}
-                    for system in group.systems
+                "systems": systems,
+                "leaderboard": leaderboard(systems, comparison, n, by),
+                "published": [
+                    table.record() for table in read_published_tables() if group.benchmark in table.benchmarks
                 ],
                 "comparison": comparison,
                 "figures": [

@@ -49,6 +49,9 @@ MEANINGS = {
 }
 """What the metrics are, by their names in metrics.json, or the beginnings of these; related ones stand in one line."""
 
+KINDS = {"system": "run here", "predictions": "answers of others"}
+"""What a row of a leaderboard is: a system that `rag bench run` ran, or a file of answers."""
+
 _TEX = {"\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {
     sign: f"\\{sign}" for sign in "$%#&_"
 }
@@ -73,9 +76,12 @@ def _rows(group: Mapping[str, Any], escape: Callable[[str], str]) -> tuple[list[
         name for name in HEADLINE if any(metric_of(system, name)["value"] is not None for system in group["systems"])
     ]
     comparisons = group["comparison"]["metrics"] if len(group["systems"]) > 1 else {}
+    systems = {system["label"]: system for system in group["systems"]}
     rows = []
-    for system in group["systems"]:
-        cells = [escape(visible(system["label"]))]
+    for place in group["leaderboard"]["rows"]:
+        system = systems[place["label"]]
+        kind = "" if place["kind"] == "system" else f" ({KINDS[place['kind']]})"
+        cells = [escape(visible(system["label"]) + kind)]
         for name in names:
             metric = metric_of(system, name)
             letters = comparisons.get(name, {}).get("letters", {}).get(system["label"], "")
@@ -107,7 +113,9 @@ def _note(group: Mapping[str, Any]) -> str:
         " Systems with a common letter cannot be told apart (5 %, Holm's correction over the pairs of a column, not "
         "over the columns; undecided counts as no)."
     )
-    return f"{visible(group['name'])}. Per cent, with 95 % intervals.{letters if len(group['systems']) > 1 else ''}"
+    metric = group["leaderboard"]["metric"]
+    order = f" Sorted by {HEADLINE.get(metric, metric)}.{letters}" if len(group["systems"]) > 1 else ""
+    return f"{visible(group['name'])}. Per cent, with 95 % intervals.{order}"
 
 
 def _tex(text: str) -> str:

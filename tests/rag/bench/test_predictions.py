@@ -1,5 +1,6 @@
 """Answers of other systems, and people's labels of answers, joined with a benchmark."""
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,9 @@ from rag.base.errors import RagError
 from rag.bench import open_run, run_benchmark, write_report
 from rag.bench.compare import human_share
 from rag.bench.folder import BenchRun
+from rag.bench.predictions import split_predictions
 from rag.bench.results import read_run
-from tests.conftest import SHELF, Command
+from tests.conftest import SHELF, Command, one_line_error
 from tests.rag.bench.test_run import QUESTIONS, Towns, ways, write_benchmark
 
 POLAND, CURIE, VISTULA = (row["question"] for row in QUESTIONS[:3])
@@ -72,6 +74,79 @@ def test_predictions_are_joined_by_question(towns: Towns, tmp_path: Path, rag: C
     assert joined["not_in_corpus"] == {"count": 1, "examples": ["a#9"]}
     for remark in ("1 question outside the benchmark", "'Who asks this?'", "3 questions without an answer", "'a#9'"):
         assert remark in done.stderr
+
+
+def test_released_answers_of_alce_are_predictions(towns: Towns, tmp_path: Path) -> None:
+    """A result file as ALCE's run.py writes it, with the fields that its scripts add."""
+    text = {i: t for i, _, t in SHELF}["b#1"]
+    doc = {
+        "id": "17",
+        "title": "Warsaw",
+        "text": text,
+        "score": 1.5,
+        "summary": "",
+        "answers_found": [1],
+        "rec_score": 1,
+    }
+    reference = {"context": "", "question": POLAND, "short_answers": ["Warsaw"], "wikipage": None}
+    row = {"sample_id": "-7", "qa_pairs": [reference], "wikipages": [], "annotations": [{"long_answer": "Warsaw."}]}
+    data = [
+        row | {"question": POLAND, "docs": [doc], "answer": "Warsaw.", "prompt": "", "output": "Warsaw it is [1]."},
+        row | {"question": CURIE, "sample_id": "8", "docs": [], "answer": "", "output": "In 1867."},  # closed book
+    ]
+    released = {"args": {"model": "gpt-3.5", "ndoc": 5}, "data": data, "total_cost": 0.1, "azure_filter_fail": ""}
+    file = tmp_path / "asqa-gpt-3.5-gtr-shot2-ndoc5-42.json"
+    file.write_text(json.dumps(released, indent=4), "utf-8")
+    run = towns(predictions=[file])
+    first, second, *_ = run.items("asqa-gpt-3.5-gtr-shot2-ndoc5-42")
+    assert (first.way, first.cites) == ("right_attributed", ["b#1"])
+    assert second.way == "right_unattributed"
+
+
+RATINGS = [
+    ("Post-4", POLAND, "Warsaw", "http://x#1", "Title: Warsaw\nSection: Site\n\nWarsaw is the capital of Poland.", "Y"),
+    ("RTR-10", POLAND, "Krakow", "http://x#2", "Title: Krakow\n\nKrakow is older.", "N"),
+    ("Post-4", CURIE, "1867", "", "", ""),
+]
+
+
+def test_released_answers_of_attributed_qa_are_split_by_system(towns: Towns, tmp_path: Path, rag: Command) -> None:
+    file = tmp_path / "ratings.csv"
+    columns = "system_name,question,answer,attribution,passage,human_rating,auto_ais,nli_score".split(",")
+    with file.open("w", newline="", encoding="utf-8") as opened:
+        rows = [(*row, "N", "0.1") for row in RATINGS]
+        csv.writer(opened).writerows([["", *columns], *([number, *row] for number, row in enumerate(rows))])
+    with pytest.raises(RagError, match=r"'Post-4', 'RTR-10' answer the same questions.*rag bench split .*ratings\.csv"):
+        towns(predictions=[file])
+    done = rag("bench", "split", file, "--to", tmp_path / "systems")
+    assert done.returncode == 0, done.stderr
+    files = [Path(line) for line in done.stdout.splitlines()]
+    assert [path.name for path in files] == ["Post-4.jsonl", "RTR-10.jsonl"]
+    run = towns("SPLIT", predictions=files)
+    assert run.record["systems"] == {"Post-4": "Post-4", "RTR-10": "RTR-10"}
+    assert [(item.short_answer, item.missing) for item in run.items("Post-4")[:3]] == [
+        ("Warsaw", False), ("1867", False), (None, True),
+    ]  # fmt: skip
+    assert run.items("RTR-10")[0].short_answer == "Krakow"
+    one_line_error(rag("bench", "split", file, "--to", tmp_path / "systems"), "Post-4.jsonl exists", "another folder")
+    (tmp_path / "plain.csv").write_text(CSV)
+    with pytest.raises(RagError, match="names no system; give the file as it is"):
+        split_predictions(tmp_path / "plain.csv", tmp_path / "plain")
+
+
+def test_released_answers_of_hagrid_are_predictions(towns: Towns, tmp_path: Path) -> None:
+    """Of the answers to a question, the last one counts."""
+    text = {i: t for i, _, t in SHELF}["b#1"]
+    answers = [
+        {"answer": answer, "answer_type": kind, "attributable": 1, "informative": 1,
+         "sentences": [{"index": 0, "text": answer, "attributable": 1, "informative": 1}]}
+        for kind, answer in (("short", "Krakow [1]."), ("long", "The capital is Warsaw [1]."))
+    ]  # fmt: skip
+    quotes = [{"idx": 1, "docid": "31717#0", "text": text}]
+    rows = [{"query_id": "7", "query": POLAND, "quotes": quotes, "answers": answers}]
+    run = towns(predictions=[rows_of(tmp_path / "dev.jsonl", rows)])
+    assert (run.items("dev")[0].way, run.items("dev")[0].cites) == ("right_attributed", ["b#1"])
+    assert run.metrics("dev")["predictions"]["duplicates"]["count"] == 1
 
 
 def test_the_corpus_decides_what_a_passage_says(towns: Towns, tmp_path: Path) -> None:

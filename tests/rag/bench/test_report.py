@@ -185,10 +185,115 @@ def test_a_hostile_name_of_system_or_benchmark_stays_text(tmp_path: Path) -> Non
     other = make_run(tmp_path / "2", systems=["reader"], benchmark="</title><script>window.broken = 5;")
     page = LexborHTMLParser(write_report(run, other, output_folder=tmp_path / "out").page.read_text("utf-8"))
     assert len(page.css("script")) == 2
-    heading = present(page.css_first("h1"))
-    assert heading.text().startswith("</title><script>window.broken = 5; 1: <b>$x_1&\ufffd\ufffd[1m/reader")
+    assert present(page.css_first("h1")).text() == "</title><script>window.broken = 5; 1"
+    assert "<b>$x_1&\ufffd\ufffd[1m/reader" in {cell.text() for cell in page.css("table.board tbody bdi")}
     assert r"\$x\_1\&" in report_table(run, other, kind="latex")
     assert "&lt;b&gt;" in report_table(run, other)
+
+
+# --- the leaderboard -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def two_runs(tmp_path: Path) -> tuple[Path, Path]:
+    """A run of two systems, and one of two files of answers, over the questions of `open-nq-pool`."""
+    make = partial(make_run, n=80, benchmark="open-nq-pool", hostile=False)
+    ours = make(tmp_path / "ours", systems=["reader", "extractive"])
+    theirs = make(tmp_path / "theirs", systems=["gpt", "other"])
+    for metrics in (*ours.glob("*/metrics.json"), *theirs.glob("*/metrics.json")):
+        edit(metrics, closed_pool=True)
+    for metrics in theirs.glob("*/metrics.json"):
+        edit(metrics, predictions={"missing": {"count": 0, "examples": []}})
+    return ours, theirs
+
+
+def board_of(page: Path, number: int = 0) -> LexborHTMLParser:
+    return LexborHTMLParser(str(LexborHTMLParser(page.read_text("utf-8")).css("table.board")[number].html))
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_leaderboard_ranks_systems_and_answers_of_others(two_runs: tuple[Path, Path], tmp_path: Path) -> None:
+    page = write_report(*two_runs, output_folder=tmp_path / "out").page
+    (group,) = json.loads(page.with_name("report.json").read_text("utf-8"))["groups"]
+    jsonschema.validate(json.loads(page.with_name("report.json").read_text("utf-8")), report_schema())
+    shares = {system["label"]: system["ways"]["right_attributed"]["share"] for system in group["systems"]}
+    board = group["leaderboard"]
+    assert board["metric"] == "right_attributed"
+    labels = [row["label"] for row in board["rows"]]
+    assert sorted(labels) == ["extractive", "gpt", "other", "reader"]
+    assert [shares[label] for label in labels] == sorted(shares.values(), reverse=True)
+    assert {row["label"]: row["kind"] for row in board["rows"]} == {
+        "reader": "system", "extractive": "system", "gpt": "predictions", "other": "predictions",
+    }  # fmt: skip
+    letters = group["comparison"]["metrics"]["right_attributed"]["letters"]
+    assert board["like_first"] == [label for label in labels[1:] if set(letters[label]) & set(letters[labels[0]])]
+    table = board_of(page)
+    rows = [row.text() for row in table.css("tbody tr")]
+    for row, label in zip(rows, labels, strict=True):
+        assert row.startswith(label)
+        assert f"{100 * shares[label]:.1f} %{letters[label]}" in row
+        assert ("answers of others" if label in ("gpt", "other") else "run here") in row
+    assert present(table.css_first("caption")).text() == group["name"]
+    assert "80 questions, judge lexical" in group["name"]
+    lead = present(LexborHTMLParser(page.read_text("utf-8")).css_first(".lead")).text()
+    assert lead.startswith(f"{labels[0]} is first with {100 * shares[labels[0]]:.1f} % right and attributed.")
+    counts = [str(row["undecided"]) for row in board["rows"]]
+    assert [row.css("td")[-1].text() for row in table.css("tbody tr")] == counts
+    assert counts == [str(_undecided_of(group, label)) for label in labels]
+
+
+def _undecided_of(group: dict[str, Any], label: str) -> int:
+    (system,) = (system for system in group["systems"] if system["label"] == label)
+    return int(system["ways"]["undecided"]["count"])
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_published_figures_stand_apart_from_the_ranked_systems(two_runs: tuple[Path, Path], tmp_path: Path) -> None:
+    page = write_report(*two_runs, output_folder=tmp_path / "out").page
+    html = LexborHTMLParser(page.read_text("utf-8"))
+    published = present(html.css_first("details.published"))
+    assert "Published, another corpus" in present(published.css_first("summary")).text()
+    assert "BM25, k1 = 0.9, b = 0.4" in published.text()
+    assert "BM25, k1" not in board_of(page).text()
+    for source in published.css(".source"):
+        assert (present(source.css_first("a")).attributes["href"] or "").startswith("https://")
+        assert "corpus: " in source.text()
+    assert "Published" not in report_table(*two_runs)
+    towns = make_run(tmp_path / "towns", systems=["reader"], n=8, hostile=False)
+    assert not LexborHTMLParser(write_report(towns).page.read_text("utf-8")).css(".published")
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_leaderboard_is_sorted_by_any_metric(two_runs: tuple[Path, Path], tmp_path: Path) -> None:
+    for run in two_runs:
+        for number, path in enumerate(sorted(run.glob("*/metrics.json"))):
+            metrics = json.loads(path.read_text("utf-8"))["metrics"]
+            refused = {"value": 0.1 + number / 10 + (run.name == "ours") / 100, "n": 70, "undecided": 2}
+            edit(path, metrics=metrics | {"answerable_refused": refused, "em": {"value": None, "reason": "none"}})
+    page = write_report(*two_runs, output_folder=tmp_path / "out", by="answerable_refused").page
+    rows = board_of(page).css("tbody tr")
+    assert [present(row.css_first("bdi")).text() for row in rows] == ["gpt", "extractive", "other", "reader"]  # least
+    assert rows[0].css("td")[-2].text() == "70"
+    assert rows[0].css("td")[-1].text() == "2"
+    table = report_table(*two_runs, by="answerable_refused").splitlines()
+    assert [line.split(" | ")[0] for line in table[4:]] == [
+        "| gpt (answers of others)", "| extractive", "| other (answers of others)", "| reader",
+    ]  # fmt: skip
+    assert "Sorted by answerable refused." in table[0]
+    for unknown in ("em", "speed"):
+        with pytest.raises(UserError, match=f"no system has a value of '{unknown}' to sort by; there are: right_attr"):
+            write_report(*two_runs, output_folder=tmp_path / "out", by=unknown)
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_without_a_rule_for_right_answers_autoais_ranks(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", n=16, hostile=False)
+    for label in ("reader", "extractive"):
+        items = [json.loads(line) for line in (run / label / "items.jsonl").read_text("utf-8").splitlines()]
+        lines = [json.dumps(item | {"right": None}) for item in items]
+        (run / label / "items.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
+    (group,) = json.loads(write_report(run).page.with_name("report.json").read_text("utf-8"))["groups"]
+    assert group["leaderboard"]["metric"] == "autoais"
 
 
 # --- options ---------------------------------------------------------------------------------------------------

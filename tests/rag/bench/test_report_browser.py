@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -16,7 +17,7 @@ import pytest
 from rag.bench.items import Item, read_items
 from rag.bench.report import write_report
 from scripts.browser import CHROMIUM
-from tests.rag.bench.folders import make_run
+from tests.rag.bench.folders import edit, make_run
 
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
@@ -102,6 +103,29 @@ def test_no_request_leaves_the_page(browser_page: Page, address: str) -> None:
     browser_page.on("request", lambda request: asked.append(request.url))
     visit(browser_page, f"{address}#open=q0")
     assert [url for url in asked if not url.startswith(("file:", "data:", "about:"))] == []
+
+
+def test_a_phone_shows_the_leaderboard_first(browser_page: Page, tmp_path: Path) -> None:
+    make = partial(make_run, n=60, benchmark="open-nq-pool", hostile=False)
+    ours = make(tmp_path / "ours", systems=["reader", "extractive"])
+    theirs = make(tmp_path / "theirs", systems=["asqa-gpt-3.5-turbo-0301-gtr-shot2-ndoc5-42"])
+    edit(next(theirs.glob("*/metrics.json")), predictions={"missing": {"count": 0}})
+    url = write_report(ours, theirs, output_folder=tmp_path / "out").page.as_uri()
+    context = browser_page.context.browser.new_context(viewport={"width": 390, "height": 844})
+    phone = context.new_page()
+    phone.goto(url)
+    rows = phone.locator("table.board tbody tr")
+    assert rows.count() == 3
+    for place in range(3):
+        box = rows.nth(place).bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390
+        assert box["y"] + box["height"] <= 844  # without scrolling
+    assert rows.first.locator("td").first.is_visible()
+    assert not rows.first.locator("td.more").first.is_visible()
+    assert phone.locator(".published").bounding_box()["y"] > rows.last.bounding_box()["y"]
+    assert phone.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    context.close()
 
 
 def test_filters_show_the_right_questions(page: Page, items: list[tuple[Item, Item]]) -> None:
