@@ -51,8 +51,8 @@ class QuestionFile(DataFile):
     """A file of questions: `part` is the value of their field `part` (None: all), `count` how many there are.
 
     `qrels` says which passages come with each question and which of them answer it; `passages` is how many of the
-    passages of a question are given, from the first of the file. `ids` is a list of the questions that count, beside the
-    TOML. Each is None if the benchmark does not say it.
+    passages of a question are given, from the first of the file. `ids` is a list of the questions that count, beside
+    the TOML. Each is None if the benchmark does not say it.
     """
 
     qrels: DataFile | None = None
@@ -103,9 +103,9 @@ class Benchmark:
     `task` is `answer` (search a corpus) or `given` (the passages come with each question). `corpora` has one entry, or
     one per collection that questions name in their field `collection`, or none if the passages are given with texts.
     `right` is the rule by which an answer counts as right (`rag.bench.outcomes.is_right`); None if the benchmark cannot
-    say. `k` is the depth for every system (None: the system's own). `sources` are the files of questions. `texts` has the
-    texts of given passages that they name by id, for a benchmark that searches nothing. `gold` is a file of the same
-    questions with gold passages of this corpus, or TREC qrels. `other_corpora` names further corpora that may be
+    say. `k` is the depth for every system (None: the system's own). `sources` are the files of questions. `texts` has
+    the texts of given passages that they name by id, for a benchmark that searches nothing. `gold` is a file of the
+    same questions with gold passages of this corpus, or TREC qrels. `other_corpora` names further corpora that may be
     searched instead: paths below the data folder.
     Every report of a result must state `closed_pool`.
     `home` is the folder of the TOML, `sha256` its checksum.
