@@ -50,15 +50,16 @@ class DataFile:
 class QuestionFile(DataFile):
     """A file of questions: `part` is the value of their field `part` (None: all), `count` how many there are.
 
-    `ids` is a list of those that count, beside the TOML (None: all). `qrels` says which passages come with each question and which of them answer it; `passages` is how many of the
-    passages of a question are given, from the first of the file. Each is None if the benchmark does not say it.
+    `qrels` says which passages come with each question and which of them answer it; `passages` is how many of the
+    passages of a question are given, from the first of the file. `ids` is a list of the questions that count, beside
+    the TOML. Each is None if the benchmark does not say it.
     """
 
     qrels: DataFile | None = None
     part: str | None = None
-    ids: DataFile | None = None
     passages: int | None = None
     count: int | None = None
+    ids: DataFile | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +103,9 @@ class Benchmark:
     `task` is `answer` (search a corpus) or `given` (the passages come with each question). `corpora` has one entry, or
     one per collection that questions name in their field `collection`, or none if the passages are given with texts.
     `right` is the rule by which an answer counts as right (`rag.bench.outcomes.is_right`); None if the benchmark cannot
-    say. `k` is the depth for every system (None: the system's own). `sources` are the files of questions, `texts` has
-    the texts of given passages that they name by id, for a benchmark that searches nothing. `gold` is a file of the same
-    questions with gold passages of this corpus, or TREC qrels. `other_corpora` names further corpora that may be
+    say. `k` is the depth for every system (None: the system's own). `sources` are the files of questions. `texts` has
+    the texts of given passages that they name by id, for a benchmark that searches nothing. `gold` is a file of the
+    same questions with gold passages of this corpus, or TREC qrels. `other_corpora` names further corpora that may be
     searched instead: paths below the data folder.
     Every report of a result must state `closed_pool`.
     `home` is the folder of the TOML, `sha256` its checksum.
@@ -154,12 +155,14 @@ class Benchmark:
         are_shipped += [corpus.is_shipped for corpus in self.corpora.values()]
         return self.gold is not None or self.texts is not None or not all(are_shipped)
 
+    @property
+    def ids(self) -> DataFile | None:
+        """The list of the passages of its only corpus, which other corpora may have too."""
+        return self.corpora[""].ids if "" in self.corpora else None
+
     def question_files(self, corpus: str | Path | None = None) -> list[str]:
         """Return the paths below the data folder of what is asked of systems, over another corpus if it is named."""
-        files = [
-            *self.files,
-            *([self.gold] if self.gold is not None and (corpus is None or self.ids is not None) else []),
-        ]
+        files = [*self.files, *([self.gold] if self.gold is not None and (corpus is None or self.ids) else [])]
         texts = [] if self.texts is None or self.texts.is_shipped else [self.texts.path]
         return [*(file.file for file in files if not file.is_shipped), *texts]
 
@@ -168,11 +171,6 @@ class Benchmark:
         if corpus is not None:
             return [self.other_corpora[str(corpus)]] if str(corpus) in self.other_corpora else []
         return [searched.path for searched in self.corpora.values() if not searched.is_shipped]
-
-    @property
-    def ids(self) -> DataFile | None:
-        """The list of the passages of its only corpus, which other corpora may have too."""
-        return self.corpora[""].ids if "" in self.corpora else None
 
     def corpus_of(self, collection: str | None) -> str | None:
         """The name of the corpus that a question's collection is searched in; None if it names none of several."""
@@ -323,7 +321,7 @@ def _ids(table: Table) -> DataFile | None:
 
 
 def _question_file(table: Table) -> QuestionFile:
-    table.only("file", "sha256", "shipped", "qrels", "part", "ids", "passages", "count")
+    table.only("file", "sha256", "shipped", "qrels", "part", "passages", "count", "ids")
     file, qrels = _file(table), table.table("qrels") if "qrels" in table.row else None
     if qrels is not None:
         qrels.only("file", "sha256", "shipped")
@@ -333,9 +331,9 @@ def _question_file(table: Table) -> QuestionFile:
         file.is_shipped,
         None if qrels is None else _file(qrels),
         table.line("part") if "part" in table.row else None,
-        _ids(table),
         table.number("passages", _MAX_HITS) if "passages" in table.row else None,
         table.number("count", 10**9) if "count" in table.row else None,
+        _ids(table),
     )
 
 

@@ -1,6 +1,6 @@
 """The questions of a benchmark, with their gold passages."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from autoais.formats.questions import read_questions
 from autoais.metrics.runs import holds_questions, read_qrels
 from rag.base.errors import RagError
 from rag.base.types import Question
-from rag.bench.benchmark import Benchmark, Corpus, QuestionFile
+from rag.bench.benchmark import Benchmark, Corpus
 from rag.bench.corpora import corpus_files
 from rag.bench.question_files import BenchQuestion, read_bench_questions, read_judged_questions
 from rag.bench.selections import read_ids
@@ -60,7 +60,7 @@ def _read_files(benchmark: Benchmark, data: Path | None) -> Iterator[BenchQuesti
         else:
             questions = read_judged_questions(path, file.qrels.check(data, benchmark.home))
         if file.ids is not None:
-            questions = _listed(questions, file, read_ids(file.ids.check(data, benchmark.home)))
+            questions = _choose(questions, read_ids(file.ids.check(data, benchmark.home)), path)
         if file.count is not None and len(questions) != file.count:
             raise RagError(f"{benchmark.id}: {len(questions):,} questions, expected {file.count:,}; is `count` right?")
         for question in questions:
@@ -70,11 +70,11 @@ def _read_files(benchmark: Benchmark, data: Path | None) -> Iterator[BenchQuesti
         ids |= {question.question.id for question in questions}
 
 
-def _listed(questions: Sequence[BenchQuestion], file: QuestionFile, ids: Collection[str]) -> list[BenchQuestion]:
-    """The questions of a file that a list names; raises `RagError` if the file lacks some of them."""
-    if missing := sorted(set(ids) - {question.question.id for question in questions}):
+def _choose(questions: Sequence[BenchQuestion], ids: Mapping[str, str], path: Path) -> list[BenchQuestion]:
+    """The questions with these ids; raises `RagError` if one is missing."""
+    if missing := sorted(ids.keys() - {question.question.id for question in questions}):
         raise RagError(
-            f"{file.file}: lacks {len(missing):,} of the {len(ids):,} questions that are listed, such as {missing[0]!r}"
+            f"{path}: lacks {len(missing):,} of the {len(ids):,} questions that are listed, such as {missing[0]!r}"
         )
     return [question for question in questions if question.question.id in ids]
 
