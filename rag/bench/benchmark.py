@@ -99,10 +99,10 @@ class Benchmark:
     `task` is `answer` (search a corpus) or `given` (the passages come with each question). `corpora` has one entry, or
     one per collection that questions name in their field `collection`, or none if the passages are given with texts.
     `right` is the rule by which an answer counts as right (`rag.bench.outcomes.is_right`); None if the benchmark cannot
-    say. `k` is the depth for every system (None: the system's own). `sources` are the files of questions. `texts` has the
-    texts of given passages that they name by id, for a benchmark that searches nothing. `gold` is a file of the same
-    questions with gold passages of this corpus. `other_corpora` names further corpora that may be searched instead:
-    paths below the data folder.
+    say. `k` is the depth for every system (None: the system's own). `sources` are the files of questions, `texts` has
+    the texts of given passages that they name by id, for a benchmark that searches nothing. `gold` is a file of the
+    same questions with gold passages of this corpus. `other_corpora` names further corpora that may be searched
+    instead: paths below the data folder.
     Every report of a result must state `closed_pool`.
     `home` is the folder of the TOML, `sha256` its checksum.
     """
