@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ class BenchQuestion:
         }
 
 
-def read_bench_questions(path: Path, part: str | None = None) -> list[BenchQuestion]:
+def read_bench_questions(path: Path, part: str | None = None, passages: int | None = None) -> list[BenchQuestion]:
     """Read the questions of a file in any format of `read_questions`; raises `FormatError` for a broken row.
 
     Also for one that is not answerable and has answers.
@@ -72,10 +73,10 @@ def read_bench_questions(path: Path, part: str | None = None) -> list[BenchQuest
     Rows of jsonl may also have `answerable`, `kind`, `collection`, `language`, `part`, and `passages` (ids, or objects
     with id, title and text), `docids`, HAGRID's `quotes`, ACL-Verbatim's `results` or ALCE's `docs`. What people marked
     is in `spans` (`autoais.formats.spans`), or in `evidence`, a list of texts, with `where`. `part` keeps the questions
-    of that part.
+    of that part, `passages` so many passages of each.
     """
     return [
-        _bench_question(question, row, source) if row else BenchQuestion(question)
+        _bench_question(question, row, source, passages) if row else BenchQuestion(question)
         for question, source, row in read_question_rows(path)
         if not row or part is None or row.get("part") == part
     ]
@@ -99,7 +100,7 @@ def read_judged_questions(topics: Path, qrels: Path) -> list[BenchQuestion]:
     ]
 
 
-def _bench_question(question: Question, row: Mapping[str, Any], source: str) -> BenchQuestion:
+def _bench_question(question: Question, row: Mapping[str, Any], source: str, max_passages: int | None) -> BenchQuestion:
     answerable = field(row, "answerable", bool, source) if "answerable" in row else question.answerable
     if not answerable and question.answers:
         raise FormatError(
@@ -109,7 +110,7 @@ def _bench_question(question: Question, row: Mapping[str, Any], source: str) -> 
         None if row.get(name) is None else field(row, name, str, source) for name in ("kind", "collection", "language")
     )
     is_alce = alce.is_alce_question(row)
-    passages = tuple(alce.docs_of(row, question) if is_alce else _passages(row, source))
+    passages = tuple(islice(alce.docs_of(row, question) if is_alce else _passages(row, source), max_passages))
     try:
         "".join(text for passage in passages for text in (passage.id, passage.contents)).encode()
     except UnicodeEncodeError:

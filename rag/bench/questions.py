@@ -56,7 +56,7 @@ def _read_files(benchmark: Benchmark, data: Path | None) -> Iterator[BenchQuesti
     for file in benchmark.sources:
         path = file.check(data, benchmark.home)
         if file.qrels is None:
-            questions = read_bench_questions(path, file.part)
+            questions = read_bench_questions(path, file.part, file.passages)
         else:
             questions = read_judged_questions(path, file.qrels.check(data, benchmark.home))
         if file.ids is not None:
