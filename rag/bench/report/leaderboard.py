@@ -9,6 +9,7 @@ from rag.bench.report.tables import HEADLINE, metric_of
 
 _BESIDE = ("right", "em", "autoais", "citation_recall", "citation_precision", "unanswerable_refused")
 _MAX_BESIDE = 4  # metrics beside the one that the systems are sorted by
+_MAX_NAMES = 12  # metrics that an error lists; the first are the headline metrics
 
 
 def leaderboard(
@@ -27,7 +28,8 @@ def leaderboard(
         if any(metric_of(system, name)["value"] is not None for system in systems)
     ]
     if by is not None and by not in names:
-        raise UserError(f"no system has a value of {by!r} to sort by; there are: {', '.join(names)}")
+        more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+        raise UserError(f"no system has a value of {by!r} to sort by; there are: {', '.join(names[:_MAX_NAMES])}{more}")
     has_rule = "right" in comparison["metrics"]
     candidates = [name for name in names if has_rule or name != "right_attributed"]
     main = by or ("autoais" if "autoais" in candidates and not has_rule else candidates[0])
