@@ -1,8 +1,9 @@
 """What the templates show of an answer: its sentences, their citations and verdicts, and the passages."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from autoais.metrics.quotes import QuoteCheck, QuoteStatus
@@ -18,6 +19,7 @@ from rag.serve.passages import PassageContext
 _MAX_EXCERPT_LENGTH = 160  # characters of a passage that are quoted in a line
 _MAX_SENTENCE_LENGTH = 400  # characters of a sentence that contradicts
 _NEAREST = 3  # passages shown if there is no answer
+_ITEM = re.compile(r"[-*] +")  # the mark of an item of a list, which is shown as a bullet
 
 SIGNS = {
     SentenceVerdict.SUPPORTED: "✓",
@@ -370,14 +372,21 @@ def _sentences(
         unsupported = [] if check is None else [(start, stop, n) for start, stop in check.unsupported]
         unsupported += [(start, stop, n) for number, start, stop in misquotes if number == n]
         gap = answer.text[end : sentence.start]
+        lead = gap.strip()
         end = sentence.end or end
+        pieces = split_at_spans(sentence.text, unsupported)
+        if lead in ("-", "*"):
+            lead = "•"
+        elif mark := _ITEM.match(sentence.text):
+            lead = f"{lead} •".strip()
+            pieces = (replace(pieces[0], text=pieces[0].text[mark.end() :]), *pieces[1:])
         yield SentenceView(
             number=n,
-            lead=gap.strip() + " " if gap.strip() else "",
+            lead=f"{lead} " if lead else "",
             starts_paragraph=n > 0 and gap.count("\n") > 1,
             is_copy=_is_copy(sentence),
             is_aside=main not in (None, n) and _is_copy(sentence),
-            pieces=split_at_spans(sentence.text, unsupported),
+            pieces=pieces,
             cites=tuple(cite(passage, spans_of(sentence, passage)) for passage in sentence.cites),
             verdict=None if check is None else _verdict(check, cite, sentence, uncited_note),
         )

@@ -30,7 +30,7 @@ export async function write(turn, question, retry, on = () => {}) {
   const button = element("button", { type: "button", textContent: "Stop" });
   button.addEventListener("click", () => stop.abort());
   const waiting = setTimeout(() => turn.append(button), 1500);
-  turn.append(element("p", { className: "writing" }));
+  turn.append(element("p", { className: "writing quiet", textContent: "Searching the sources" }));
   let answer = null;
   const settle = () => { clearTimeout(waiting); button.remove(); find(".writing", turn)?.remove(); };
   try {

@@ -405,6 +405,14 @@ def test_a_pasted_text_is_checked_against_pasted_sources(client: TestClient) -> 
     assert texts(tree, "#c-p1 mark") == ["The Aller bridge opened in 1931."]
 
 
+def test_items_of_a_list_have_bullets(client: TestClient) -> None:
+    text = "- The Aller bridge opened in 1931.\n- It has three arches."
+    form = {"text": text, "against": "sources", "sources": text}
+    tree = HTMLParser(client.post("/check", data=form).text)
+    assert texts(tree, "#result .lead") == ["•", "•"]
+    assert texts(tree, "#result .words") == ["The Aller bridge opened in 1931.", "It has three arches."]
+
+
 @pytest.mark.parametrize(
     "given",
     [
