@@ -892,7 +892,8 @@ def test_a_verdict_of_an_admin_on_an_unknown_item_is_refused_in_one_line(study: 
 
 def test_an_admin_is_told_which_alpha_it_is(tmp_path: Path) -> None:
     boss = Person(make_study(tmp_path, scheme="ais-likert"), "boss", role="admin")
-    assert "attributable – (ordinal), interpretable – (nominal)" in text_of(boss.page("/admin"), "main")
+    text = text_of(boss.page("/admin"), "main")
+    assert "attributable – (ordinal), interpretable – (nominal). None (–) while verdicts are few" in text
 
 
 def test_an_admin_sees_no_source_where_the_question_hides_it(study: Study, boss: Person) -> None:
