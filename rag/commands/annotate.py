@@ -103,7 +103,7 @@ def init(
         training=training or (),
         gold=gold or (),
         settings=settings_of(values),
-        kind=kind,
+        kind=kind,  # type: ignore[arg-type]  # its option checks it
         flag_incomplete=flag_incomplete,
         attention=attention_checks,
         judge=triage,
@@ -135,7 +135,13 @@ def add(
     from rag.base.terminal import pluralize
 
     with closing(open_study(study)) as annotation_study:
-        n = add_items(annotation_study, items=items, answers=answers, kind=kind, flag_incomplete=flag_incomplete)
+        n = add_items(
+            annotation_study,
+            items=items,
+            answers=answers,
+            kind=kind,  # type: ignore[arg-type]  # its option checks it
+            flag_incomplete=flag_incomplete,
+        )
     typer.echo(f"{pluralize(n, 'item')} added to judge")
 
 
