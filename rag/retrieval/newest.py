@@ -56,6 +56,7 @@ def _date(match: re.Match[str]) -> Date:
 def date_of(passage: Passage) -> Date | None:
     """The date of a passage's document: the latest one in its path, else in its headings."""
     name, _, _ = passage.id.rpartition("#")
+    name = name.partition(":")[2] or name  # without the name of one of several indexes (`rag.index.joined`)
     return find_date(name) or find_date(passage.headings)
 
 

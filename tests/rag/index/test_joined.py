@@ -11,6 +11,8 @@ import pytest
 import rag
 from rag.api import build_index, list_documents, locate, open_index, open_retriever
 from rag.base.errors import IndexingError, RagError, UsageError
+from rag.base.types import Passage
+from rag.retrieval.newest import date_of
 from rag.testing import check_retriever
 from tests.conftest import write_corpus
 
@@ -77,6 +79,11 @@ def test_citations_of_files_of_one_name_lead_to_their_own_index(manuals: list[Pa
 def test_a_dict_names_the_indexes(manuals: list[Path]) -> None:
     hits = rag.search("warranty", {"old": manuals[0], "new": open_index(manuals[1])})
     assert [hit.passage.id for hit in hits] == ["old:readme.md#1"]
+
+
+def test_a_date_in_the_name_of_an_index_is_not_that_of_its_documents() -> None:
+    assert date_of(Passage("tour-2026:minutes-2024-03-14.md#1")) == (2024, 3, 14)
+    assert date_of(Passage("tour-2026:rules.md#1")) is None
 
 
 def test_a_list_of_one_is_that_index(manuals: list[Path]) -> None:
