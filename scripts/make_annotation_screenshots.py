@@ -64,7 +64,7 @@ def make_study(folder: Path) -> Study:
         while (work := study.next(name)) is not None and work.done_count < len(items) - 1:
             wrong = "gas" in work.item.text or "outside" in work.item.text
             yes = work.question.name == "interpretable" or wrong == (chance(n, work.item.text) < 0.1)
-            seconds = 5 + 20 * chance(n, work.press)
+            seconds = 5 + 20 * chance(n, work.item.text, work.question.name)
             value = "yes" if yes else "no"
             study.verdict(name, work.item.id, Entry(work.question.name, value, press=work.press, seconds=seconds))
         study.revoke(name)  # gives the last item back
