@@ -22,14 +22,10 @@ from rag.retrieval.reader import SHIPPED as READER
 from rag.retrieval.reader import Reader
 from scripts.bench.abstention import REFUSAL_SHARE
 from scripts.cards import base, files, paragraph
-from scripts.make_results import systems_of
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "eval" / "results" / "retrieval"
-OWN_DOCUMENTS = RESULTS.parent / "own-documents" / "kept.json"
-EVERYDAY = OWN_DOCUMENTS.with_name("everyday.json")
-FRESH = OWN_DOCUMENTS.with_name("fresh.json")
-FRESH_2 = OWN_DOCUMENTS.with_name("fresh-2.json")
+UNSEEN = RESULTS.parent / "unseen-sets.json"
 CONFIDENCE = RESULTS.parent / "own-documents" / "confidence.json"
 ANSWERS = RESULTS.parent / "systems" / "open-nq-pool.json"
 _DATA = """DPR's questions with answers, which therefore cannot be used to evaluate it: the development files of NQ (CC
@@ -242,44 +238,25 @@ def limits() -> Iterator[str]:
 
 def own_documents(name: str) -> Iterator[str]:
     """The results on documents, with questions that nothing was chosen on."""
+    rows = _read(UNSEEN)["rows"]
+    if not all(name in row["system"] for row in rows if row["label"] == "reader"):
+        raise SystemExit(f"error: {UNSEEN} was not measured with {name}; measure again")
     yield from ("", "## Answers about documents", "")
     yield from paragraph(
-        f"""Questions about documentation in Debian 12, right if the answer contains all nuggets in its first 60 or 120
-        words. First, eight collections on which nothing was trained or chosen
-        (`eval/benchmarks/own-documents/fresh-2.toml`, `{FRESH_2.relative_to(ROOT)}`):"""
+        f"""Right if the answer contains all nuggets in its first 60 or 120 words (`{UNSEEN.relative_to(ROOT)}`).
+        `fresh-2` and `fresh` ask about documentation in Debian 12 on which nothing was trained; nothing was chosen on
+        `fresh-2` and on half of `fresh`. `kept` is the part of `own-documents` on which nothing was chosen; constants
+        were chosen on other questions about its collections. `everyday` asks about papers that a language model
+        invented, whose annotators and documents are not those of the training. `first-passage` is BM25's first hit,
+        quoted whole, `first-passage-hybrid-reranked` that of the retriever `hybrid-reranked`."""
     )
-    yield from _table(FRESH_2, name)
-    yield ""
-    yield from paragraph(
-        f"""Second, eight collections with which nothing was trained, and on half of which nothing was chosen
-        (`eval/benchmarks/own-documents/fresh.toml`, `{FRESH.relative_to(ROOT)}`):"""
-    )
-    yield from _table(FRESH, name)
-    yield ""
-    yield from paragraph(
-        f"""Third, the part `kept` of `eval/benchmarks/own-documents`, on which nothing was chosen: questions about ten
-        collections (constants were chosen on other questions about them; `{OWN_DOCUMENTS.relative_to(ROOT)}`):"""
-    )
-    yield from _table(OWN_DOCUMENTS, name)
-    yield ""
-    yield from paragraph(
-        f"""Last, questions about eight collections of everyday documents that a language model invented, whose
-        annotators and documents are not those of the training (`eval/benchmarks/everyday`,
-        `{EVERYDAY.relative_to(ROOT)}`):"""
-    )
-    yield from _table(EVERYDAY, name)
-
-
-def _table(file: Path, name: str) -> Iterator[str]:
-    """The systems of a report of scripts/own_documents.py."""
-    report = _read(file)
-    if name not in report["systems"]["reader"]["system"]:
-        raise SystemExit(f"error: {file} was not measured with {name}; measure again")
-    yield from ("", "| system | right in 60 words | in 120 words | answerable refused | unanswerable refused |")
-    yield "|---|---|---|---|---|"
-    for system, result in systems_of(report).items():
-        metrics = ("right@60", "right@120", "answerable_refused", "unanswerable_refused")
-        yield f"| {system} | {' | '.join(_share(result[metric]) for metric in metrics)} |"
+    yield from ("", "| set | system | right in 60 words | in 120 words | answerable refused | unanswerable refused |")
+    yield "|---|---|---|---|---|---|"
+    metrics = ("right@60", "right@120", "answerable_refused", "unanswerable_refused")
+    for row in rows:
+        set_name = row["benchmark"].removeprefix("own-documents-").rpartition(".")[0]
+        cells = " | ".join(_share(row["metrics"][metric]) for metric in metrics)
+        yield f"| `{set_name}` | `{row['label']}` | {cells} |"
 
 
 def _share(figure: Mapping[str, Any]) -> str:

@@ -21,7 +21,7 @@ from rag.api import build_index
 from rag.bench.report.tables import metric_of
 from rag.index.open import open_index
 from rag.retrieval import RETRIEVERS
-from scripts.make_results import summary_table
+from scripts.results_page import pool_table, summary_table
 from tests.conftest import Command
 
 ROOT = Path(__file__).parents[1]
@@ -203,8 +203,10 @@ def test_how_often_the_judge_misses_a_changed_fact_is_told_beside_what_it_is_mad
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/handbook/reference/benchmarks.md"])
-def test_the_figures_about_documents_are_those_of_the_result_files(page: str) -> None:
-    assert "\n".join(summary_table()) in (ROOT / page).read_text("utf-8")
+def test_the_figures_of_systems_are_those_of_the_result_files(page: str) -> None:
+    text = (ROOT / page).read_text("utf-8")
+    assert "\n".join(summary_table()) in text
+    assert "\n".join(pool_table()) in text
 
 
 @pytest.mark.parametrize("size", [4, 32])

@@ -10,6 +10,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -20,8 +21,10 @@ import typer
 
 from autoais.base.errors import FormatError
 from autoais.base.io.provenance import command
-from scripts.make_results import FIGURES, PAGE, PARTS, further_table, lines
+from scripts.make_results import FIGURES
+from scripts.make_results import PAGES as RESULT_PAGES
 from scripts.mutation import MODULES
+from scripts.results_page import CHOICES, PARTS, metric_table
 
 ROOT = Path(__file__).parents[1]
 RESULTS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "eval" / "results").rglob("*.json"))
@@ -95,19 +98,27 @@ def parsed(command: Any, name: str, arguments: list[str]) -> dict[str, object]: 
         name, command, arguments = command.resolve_command(context, [*context._protected_args, *context.args])
 
 
-def test_the_page_of_results_is_that_of_the_result_files() -> None:
-    assert PAGE.read_text("utf-8") == "".join(f"{line}\n" for line in lines())
+@pytest.mark.parametrize("page", RESULT_PAGES, ids=lambda page: page.name)
+def test_the_pages_of_results_are_those_of_their_files(page: Path) -> None:
+    assert page.read_text("utf-8") == "".join(f"{line}\n" for line in RESULT_PAGES[page]())
+
+
+def test_each_part_of_the_results_has_its_figure() -> None:
     assert {path.stem for path in FIGURES.iterdir()} == {part.name for part in PARTS}
 
 
-def test_further_metrics_have_a_row_for_each_system() -> None:
+def test_a_row_of_the_results_has_its_letters_and_no_figure_that_is_missing() -> None:
     metric = {"value": 0.5, "interval95": [0.25, 0.75]}
-    metrics = dict.fromkeys(["autoais", "autoais_second", "liu_precision", "trec_recall", "trec_precision"], metric)
-    metrics["liu_recall"] = {"value": None, "interval95": None}
-    system = {"label": "reader", "same_judge": True, "ways": {}, "metrics": metrics}
-    *_, row = further_table({"second_judge": "lexical", "systems": [system]})
-    half = "50.0 (25.0 to 75.0)"
-    assert row == f"| `reader`\\* | {half} | {half} |  | {half} | {half} | {half} |"
+    metrics = {"autoais": metric, "em": {"value": None, "interval95": None}}
+    system = {"label": "reader", "same_judge": True, "ways": {}, "tokens": None, "metrics": metrics}
+    columns = {"autoais": "AutoAIS", "em": "exact match", "f1": "F1"}
+    *_, row = metric_table({"systems": [system]}, columns, {"autoais": {"letters": {"reader": "a"}}})
+    assert row == "| `reader`\\* | 50.0 (25.0 to 75.0) <sup>a</sup> |  |  |"
+
+
+def test_cells_of_the_choices_are_short() -> None:
+    choices = tomllib.loads(CHOICES.read_text("utf-8"))["choices"]
+    assert not [row["part"] for row in choices for cell in ("chosen_on", "elsewhere") if len(row[cell].split()) > 15]
 
 
 def recorded(result: str) -> list[str]:

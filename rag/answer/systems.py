@@ -185,7 +185,7 @@ def _pointing_generator(model: "LanguageModel", settings: Settings) -> Generator
 
 
 # A prompt that allows refusals makes small models refuse: Qwen2.5-Coder 1.5B refused 18 of 25 questions with
-# `hagrid-few-shot.v1`, and none of 200 with this prompt (eval/results/open-nq-pool/repair*.json).
+# `hagrid-few-shot.v1`, and none of 100 with this prompt (eval/results/open-nq-pool/repair*.json).
 DEFAULT_PROMPT = "hagrid.v1"
 _MODEL_OPTIONS = frozenset({"context", "temperature", "seed"})
 
