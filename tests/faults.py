@@ -23,7 +23,8 @@ def killed_while_writing(code: str, path: Path, *, at_size: int) -> list[int]:
     The write that goes beyond the size is done in part, up to it; the one of the rest kills the process.
     """
     argv = [sys.executable, "-c", _LIMIT + code, str(path), str(at_size)]
-    environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'eval'}"}
+    # Nor may the limit cut compiled modules off, which others import.
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'eval'}", "PYTHONDONTWRITEBYTECODE": "1"}
     result = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
     assert result.returncode == -signal.SIGXFSZ, result.stderr
     return [int(line) for line in result.stdout.split()]

@@ -124,10 +124,11 @@ function placeThreads() {
 /** Show the threads, and search in them. */
 export async function openHistory() {
   find("#find-thread").value = "";
-  if (hasRoom()) choose(true);
-  else if (!historyDialog.open) historyDialog.showModal();
-  if (hasRoom()) find("#find-thread").focus(); // on a phone, it would bring up the keyboard
-  await showThreads();
+  await showThreads(); // first, so that no menu is replaced that the reader has opened
+  if (hasRoom()) {
+    choose(true);
+    find("#find-thread").focus(); // on a phone, it would bring up the keyboard
+  } else if (!historyDialog.open) historyDialog.showModal();
 }
 
 if (keysDialog) {

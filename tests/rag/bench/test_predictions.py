@@ -275,16 +275,22 @@ def test_a_sample_leaves_other_answers_out(towns: Towns, tmp_path: Path) -> None
 
 
 def test_values_out_of_range_are_unknown_and_the_run_can_be_read(towns: Towns, tmp_path: Path) -> None:
-    row = cited(POLAND, "Warsaw is the capital of Poland.", "b#1", confidence=87, seconds=-1)
+    row = cited(POLAND, "Warsaw is the capital of Poland.", "b#1", seconds=-1)
     row["trace"] = {"tokens": {"read": -5, "written": 3}}
     row["sentences"][0]["citations"][0] |= {"start": 2, "end": 5_000}
     other = cited("When was Curie born in Warsaw?", "In 1867.", "a#1", trace={"tokens": None})
     run = towns(predictions=[rows_of(tmp_path / "odd.jsonl", [row, other])])
     item = run.items("odd")[0]
-    assert (item.confidence, item.seconds, item.tokens_read, item.tokens_written) == (None, None, None, 3)
+    assert (item.seconds, item.tokens_read, item.tokens_written) == (None, None, 3)
     (citation,) = item.sentences[0].citations
     assert (citation.start, citation.end) == (None, None)
     read_run(tmp_path / "RUN")
+
+
+def test_a_confidence_that_cannot_be_is_refused_with_its_line(towns: Towns, tmp_path: Path) -> None:
+    sure = cited(POLAND, "Warsaw is the capital of Poland.", "b#1", confidence=87)
+    with pytest.raises(UserError, match=r"sure\.jsonl:1: field 'confidence' should be a number from 0 to 1"):
+        towns(predictions=[rows_of(tmp_path / "sure.jsonl", [sure])])
 
 
 def test_predictions_for_something_else_are_refused(towns: Towns, tmp_path: Path) -> None:

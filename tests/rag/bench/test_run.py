@@ -719,7 +719,7 @@ def test_full_disks_are_one_line(towns: Towns, tmp_path: Path, monkeypatch: pyte
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("rag.base.journal.os.fsync", full)
+    monkeypatch.setattr("autoais.base.io.journal.os.fsync", full)
     with pytest.raises(UserError, match=r"cannot be written: No space left on device"):
         towns(stage="answer")
     monkeypatch.undo()

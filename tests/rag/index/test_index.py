@@ -371,6 +371,7 @@ def test_a_build_that_is_stopped_loses_nothing_and_building_again_works(
     large = _large(tmp_path / "large.jsonl")
     before = open_index(shelf).manifest
     root = Path(__file__).parents[3]
+    builds = set(shelf.glob(".rag-build-*"))
     process = subprocess.Popen(
         [
             sys.executable,
@@ -387,7 +388,9 @@ def test_a_build_that_is_stopped_loses_nothing_and_building_again_works(
         stderr=subprocess.PIPE,
     )
     deadline = time.monotonic() + 60
-    while len(list(shelf.glob(".rag-build-*/bm25/*"))) < 8 and time.monotonic() < deadline and process.poll() is None:
+    while time.monotonic() < deadline and process.poll() is None:
+        if sum(file.parents[1] not in builds for file in shelf.glob(".rag-build-*/bm25/*")) >= 8:
+            break
         time.sleep(0.01)
     process.send_signal(signal_sent)
     _, stderr = process.communicate(timeout=60)

@@ -136,7 +136,7 @@ def test_a_shard_that_is_a_copy_or_of_another_version(tmp_path: Path, shards: Op
         build_index(write_corpus(tmp_path / f"{name}.jsonl", rows), tmp_path / f"{name}.index")
     shutil.copytree(tmp_path / "a.index", tmp_path / "copy.index")
     change("copy.index", checksum="sha256:" + 64 * "0")
-    with pytest.raises(RagError, match=r"copy.index shares files with another shard: is it a copy of it\?$"):
+    with pytest.raises(RagError, match=r"copy.index shares files with another index: is it a copy of it\?$"):
         shards(tmp_path / "a.index", tmp_path / "copy.index")
     (meta,) = tmp_path.glob("b.index/*/bm25/meta.json")
     meta.write_text(meta.read_text("utf-8").replace('"row"', '"now"'), "utf-8")
