@@ -560,7 +560,7 @@ def remove_from_index(
     )
 
 
-def list_documents(index: AnyIndexes = None) -> "list[IndexedDocument]":
+def list_documents(index: AnyIndex = None) -> "list[IndexedDocument]":
     """List the files of an index in order: name, path, size, time, number of passages, and what was left out.
 
     Raises `IndexingError` for an index that does not know its files, such as the handbook that ships or a Lucene index.

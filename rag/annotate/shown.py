@@ -27,7 +27,7 @@ class ShownTokens:
 
     def make(self, person: str, item: str, question: str, press: str) -> str:
         """Return the token of a question that is shown now, whose form sends the id `press`."""
-        milliseconds = str(round(1000 * self._clock()))
+        milliseconds = str(int(1000 * self._clock()))  # never later than now
         return f"{milliseconds}.{question}.{self._links.sign('shown', person, item, question, press, milliseconds)}"
 
     def check(self, token: str, person: str, item: str, press: str) -> Shown:

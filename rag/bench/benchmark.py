@@ -153,7 +153,8 @@ class Benchmark:
         """Whether anything of it lies in a data folder."""
         are_shipped = [file.is_shipped for file in self.files]
         are_shipped += [corpus.is_shipped for corpus in self.corpora.values()]
-        return self.gold is not None or self.texts is not None or not all(are_shipped)
+        are_shipped += [file.is_shipped for file in (self.gold, self.texts) if file is not None]
+        return not all(are_shipped)
 
     @property
     def ids(self) -> DataFile | None:
@@ -296,7 +297,7 @@ def _benchmark(table: Table, home: Path, digest: str) -> Benchmark:
         right=table.one_of("right", RIGHT) if "right" in table.row else None,
         k=table.number("k", _MAX_HITS) if "k" in table.row else None,
         sources=tuple(map(_question_file, tables)),
-        texts=_corpus(table.table("texts")) if "texts" in table.row else None,
+        texts=_texts(table.table("texts")) if "texts" in table.row else None,
         gold=None if gold is None else _file(gold),
         corpora=corpora,
         other_corpora=_other_corpora(table),
@@ -320,11 +321,18 @@ def _ids(table: Table) -> DataFile | None:
     return DataFile(ids.path("file"), ids.checksum() if "sha256" in ids.row else None, is_shipped=True)
 
 
+def _texts(table: Table) -> Corpus:
+    table.only("file", "folder", "sha256", "shipped")
+    return _corpus(table)
+
+
 def _question_file(table: Table) -> QuestionFile:
     table.only("file", "sha256", "shipped", "qrels", "part", "passages", "count", "ids")
     file, qrels = _file(table), table.table("qrels") if "qrels" in table.row else None
     if qrels is not None:
         qrels.only("file", "sha256", "shipped")
+        if "part" in table.row:
+            raise RagError(f"{table.source}: 'part' is of rows of jsonl, 'qrels' of topics; leave out one of the two")
     return QuestionFile(
         file.file,
         file.sha256,

@@ -1,5 +1,6 @@
 """The indexes of a benchmark's corpora, opened when they are needed and built where they are missing."""
 
+import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -173,6 +174,8 @@ class Corpora:
             self._selection_records[name] = record["selection"]
             if file.exists() or self._is_built(name):
                 return
+        elif (index_path / MANIFEST).exists():  # of a selection whose record was removed
+            shutil.rmtree(index_path)
         source = self._corpus or corpus.check(self._data, self._benchmark.home)
         files = corpus_files(source.resolve())
         if any(path.is_dir() for path in files):

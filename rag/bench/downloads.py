@@ -43,6 +43,7 @@ def plan_download(
     data: str | Path | None = None,
     *,
     corpus: str | Path | None = None,
+    corpus_sample: int | None = None,
     index: str | Path | None = None,
     table: str | Path | None = None,
 ) -> DownloadPlan:
@@ -55,6 +56,10 @@ def plan_download(
     folder, place = data_folder() if data is None else Path(data), Path("index" if index is None else index)
     if corpus is not None and str(corpus) not in settings.other_corpora:
         settings.other_corpus(corpus, None)  # raises if there is none
+    if corpus_sample is not None:
+        place /= f"sample-{corpus_sample}.index"
+    elif settings.ids is not None:
+        place /= "ids.index"
     is_built = (place / MANIFEST).exists()
     corpus_paths = [] if is_built and corpus is None else settings.searched_files(corpus)
     paths = [*settings.question_files(corpus), *corpus_paths]
@@ -67,7 +72,7 @@ def plan_download(
             raise RagError(f"{settings.id}: no data set has {path}; name the folder that has it (--data){hint}")
     missing = measure_missing(datasets, folder)
     is_same_disk = existing_place(folder).stat().st_dev == existing_place(place).stat().st_dev
-    needs = None if is_built else _estimate_index(find_datasets_of_files(corpus_paths, table))
+    needs = None if is_built else _estimate_index(find_datasets_of_files(corpus_paths, table), corpus_sample)
     return DownloadPlan(
         tuple(datasets), folder, missing, needs, free_space(place) - (missing.bytes if is_same_disk else 0)
     )
@@ -83,12 +88,16 @@ def plan_label_sets(
     return DownloadPlan(tuple(datasets), folder, measure_missing(datasets, folder))
 
 
-def _estimate_index(datasets: Iterable[Dataset]) -> Step | None:
-    """What an index of these corpora takes, if the number of their passages or the size of their files is known."""
+def _estimate_index(datasets: Iterable[Dataset], most: int | None) -> Step | None:
+    """What an index of these corpora takes, if the number of their passages or the size of their files is known.
+
+    `most` is the number of passages that are sampled (None: all).
+    """
     passages = 0
     for dataset in datasets:
         size = sum(file.remote.size or 0 for file in dataset.files)
         passages += dataset.passages or size // _BYTES_PACKED
     if not passages:
         return None
+    passages = passages if most is None else min(most, passages)
     return Step(BASE_RETRIEVER, passages * _SECONDS_EACH, passages * _BYTES_EACH, BUILD_MEMORY, 0, "an estimate")

@@ -345,6 +345,8 @@ def describe_inputs(
     }
     first, *others = digests
     further_files = {file: digests[file] for file in others}
+    for ids in filter(None, (source.ids for source in benchmark.sources)):
+        further_files[ids.file] = sha256_file(ids.check(data, benchmark.home))
     if benchmark.texts is not None:
         path = benchmark.texts.check(data, benchmark.home)
         further_files[benchmark.texts.path] = sha256_file(path) if path.is_file() else None

@@ -110,7 +110,10 @@ def run_benchmark(
         if download:
             check_goes_on(folder, stage=stage, resume=resume)
             table = None if download is True else download
-            plan_download(benchmark_settings, root, corpus=corpus, index=index_path, table=table).fetch(show)
+            plan = plan_download(
+                benchmark_settings, root, corpus=corpus, corpus_sample=corpus_sample, index=index_path, table=table
+            )
+            plan.fetch(show)
         other_corpus = None if corpus is None else benchmark_settings.other_corpus(corpus, root)
         has_gold = corpus is None or benchmark_settings.ids is not None
         questions = questions_of(benchmark_settings, root, gold=has_gold, within_list=corpus_sample is None)

@@ -115,9 +115,11 @@ def run(
     from rag.commands.display import step_progress
     from rag.commands.display_bench import show_run
 
+    sample_size = None if corpus_sample is None else parse_count(corpus_sample)
     if download:
         place = index or folder / "index"
-        confirm_download(plan_download(name, data, corpus=corpus, index=place, table=table), place, yes=yes)
+        plan = plan_download(name, data, corpus=corpus, corpus_sample=sample_size, index=place, table=table)
+        confirm_download(plan, place, yes=yes)
     with ExitStack() as stack:
         entered_engine = enter_engine(engine, address, workers, stack)
         progress = stack.enter_context(step_progress())
@@ -129,7 +131,7 @@ def run(
             predictions=predictions or (),
             index=index,
             corpus=corpus,
-            corpus_sample=None if corpus_sample is None else parse_count(corpus_sample),
+            corpus_sample=sample_size,
             judge=judge,
             metrics=metrics,
             human=human,

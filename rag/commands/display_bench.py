@@ -109,13 +109,16 @@ def show_run(run: "BenchRun", system_metrics: Sequence[Mapping[str, Any]], *, al
     record, console = run.record["benchmark"], new_console()
     pool = ", a closed pool" if record["closed_pool"] else ""
     pool += f", a {sample}" if (sample := describe_sample(sample_of(run.record))) else ""
-    title = f"{record['name']}.v{record['version']}: {pluralize(run.record['questions']['n'], 'question')}{pool}"
+    n, total = run.record["questions"]["n"], record.get("questions")
+    count = pluralize(n, "question") if total in (n, None) else f"{n:,} of {pluralize(total, 'question')}"
+    title = f"{record['name']}.v{record['version']}: {count}{pool}"
     console.print(clean(f"{title}, judged by {system_metrics[0]['judge']}"))
     console.print()
     console.print(_metrics_table(system_metrics) if all_metrics else _systems_table(system_metrics))
     for line in _remarks(run, system_metrics):
         note(line)
-    note(f"run in {run.folder}" if all_metrics else f"run in {run.folder}; add --resume --all to print all metrics")
+    more = "" if all_metrics else "; add --resume --all to the command to print all metrics"
+    note(f"run in {run.folder}{more}")
 
 
 def _systems_table(system_metrics: Sequence[Mapping[str, Any]]) -> "Table":

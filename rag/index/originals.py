@@ -99,7 +99,9 @@ class Originals:
         name, number, _ = passage.id.rpartition("#")
         if name in self._urls:
             return self._urls[name]
-        return name if number and DOCUMENTS in str(self._index.manifest.get("format", "")).split(", ") else ""
+        member, _, _ = name.partition(":")
+        index = self._index.members.get(member, self._index)
+        return name if number and DOCUMENTS in str(index.manifest.get("format", "")).split(", ") else ""
 
     @property
     def has_files(self) -> bool:

@@ -240,8 +240,9 @@ class Api:
             retriever = self._service.retriever(body.index, body.retriever).name  # raises if there is no such index
             index = self._service.index(name)
             result = work()
-            if self._service.index(name) is index:
-                return {"index": name, "checksum": str(index.manifest["checksum"]), "retriever": retriever}, result
+            checksum = str(index.manifest["checksum"])
+            if self._service.index(name).manifest["checksum"] == checksum:
+                return {"index": name, "checksum": checksum, "retriever": retriever}, result
 
     def _ask(self, body: AskRequest, base: str) -> Iterator[bytes]:
         """Yield the answer as JSON at the end, and before that at each piece, so that the work can be stopped."""

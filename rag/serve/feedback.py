@@ -7,7 +7,8 @@ import json
 import os
 import secrets
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -43,7 +44,7 @@ class FeedbackFile:
         try:
             for file in (self.path, self.answers):
                 os.close(_open(file))
-            self._ids = {row["id"] for _, row in read_objects(self.answers) if "id" in row}
+            self._ids, self._size = self._read_ids(), self.answers.stat().st_size
             self._key = _read_key(path.with_name(f"{name}.key"))
         except (OSError, UserError) as error:
             raise RagError(f"feedback {path}: {error}") from error
@@ -55,18 +56,30 @@ class FeedbackFile:
 
     def has_signed(self, row: Mapping[str, Any], signature: str) -> bool:
         """Return whether the signature is that of the row, which may have been stored by a browser."""
-        return hmac.compare_digest(self.sign(row).encode(), signature.encode("utf-8", "replace"))
+        try:
+            expected_signature = self.sign(row)
+        except RecursionError:  # lists in lists: no answer has them
+            return False
+        return hmac.compare_digest(expected_signature.encode(), signature.encode("utf-8", "replace"))
 
     def add(self, rating: Rating, answer: dict[str, Any]) -> None:
         """Add a rating and, if it is the first of its answer, the row of the answer; raises `RagError` if it fails."""
         try:
             with self._lock:
-                if answer["id"] not in self._ids:
-                    _append(self.answers, dumps(answer))
-                    self._ids.add(answer["id"])
-                _append(self.path, dumps(to_row(rating)))
-        except OSError as error:
+                with _locked(self.answers) as descriptor:
+                    if os.fstat(descriptor).st_size != self._size:  # another process has added answers
+                        self._ids = self._read_ids()
+                    if answer["id"] not in self._ids:
+                        _write(descriptor, dumps(answer))
+                        self._ids.add(answer["id"])
+                    self._size = os.fstat(descriptor).st_size
+                with _locked(self.path) as descriptor:
+                    _write(descriptor, dumps(to_row(rating)))
+        except (OSError, UserError) as error:
             raise RagError(f"feedback {self.path}: {error}") from error
+
+    def _read_ids(self) -> set[str]:
+        return {row["id"] for _, row in read_objects(self.answers) if "id" in row}
 
 
 def _open(path: Path) -> int:
@@ -100,21 +113,27 @@ def _with_whole_numbers(value: Any) -> Any:  # noqa: ANN401  (JSON)
     return value
 
 
-def _append(path: Path, line: str) -> None:
-    """Append a line, all of it or nothing; another process waits meanwhile."""
+@contextmanager
+def _locked(path: Path) -> Iterator[int]:
+    """Open a file to append to; another process waits meanwhile."""
     descriptor = _open(path)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        size, data = os.fstat(descriptor).st_size, f"{line}\n".encode()
-        try:
-            written = os.write(descriptor, data)
-            if written < len(data):
-                raise OSError(f"only {written} of {len(data)} bytes could be written")
-        except OSError:
-            os.ftruncate(descriptor, size)
-            raise
+        yield descriptor
     finally:
         os.close(descriptor)
+
+
+def _write(descriptor: int, line: str) -> None:
+    """Append a line, all of it or nothing."""
+    size, data = os.fstat(descriptor).st_size, f"{line}\n".encode()
+    try:
+        written = os.write(descriptor, data)
+        if written < len(data):
+            raise OSError(f"only {written} of {len(data)} bytes could be written")
+    except OSError:
+        os.ftruncate(descriptor, size)
+        raise
 
 
 class _Opinion(BaseModel):

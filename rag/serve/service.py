@@ -625,11 +625,11 @@ class Service:
         if name in self._entries:
             return self._entries[name]
         with self._lock:
-            if name not in self._joined_entries:
-                if len(self._joined_entries) == _MAX_JOINED:
-                    del self._joined_entries[next(iter(self._joined_entries))]
-                self._joined_entries[name] = _IndexEntry(self._join(name))
-            return self._joined_entries[name]
+            entry = self._joined_entries.pop(name, None) or _IndexEntry(self._join(name))
+            if len(self._joined_entries) == _MAX_JOINED:  # the one that was asked longest ago goes
+                del self._joined_entries[next(iter(self._joined_entries))]
+            self._joined_entries[name] = entry
+            return entry
 
     def _join(self, name: str) -> Index:
         try:

@@ -77,7 +77,8 @@ def leaderboard_line(board: Mapping[str, Any], systems: Sequence[Mapping[str, An
     figure = f"{100 * value:.1f} % {HEADLINE.get(board['metric'], board['metric'])}"
     if len(board["rows"]) == 1:
         return f"{label}: {figure}."
-    return f"{label} is first with {figure}. {' '.join(_apart(board))}"
+    is_apart = len(board["like_first"]) < len(board["rows"]) - 1
+    return f"{label} {'is first with' if is_apart else 'has'} {figure}. {' '.join(_apart(board))}"
 
 
 def _apart(board: Mapping[str, Any]) -> Iterator[str]:

@@ -321,6 +321,9 @@ def test_a_stopped_build_goes_on_and_a_finished_one_reads_nothing(rivers: Path, 
     write_corpus(corpus, RIVERS[:300])
     with pytest.raises(RagError, match=r"sample-40.index is of another corpus, other gold passages or another list"):
         run_sample(rivers, "FOURTH", index=tmp_path / "IDX")
+    (tmp_path / "IDX/sample-40.json").unlink()  # the index of the other corpus goes with its record
+    again = run_sample(rivers, "FIFTH", index=tmp_path / "IDX")
+    assert again.record["indexes"] == run_sample(rivers, "SIXTH").record["indexes"] != fresh.record["indexes"]
 
 
 def test_a_run_goes_on_with_the_same_sample_only(rivers: Path) -> None:

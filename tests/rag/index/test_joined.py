@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 import rag
-from rag.api import build_index, list_documents, locate, open_index, open_retriever
+from rag.api import build_index, locate, open_index, open_retriever
 from rag.base.errors import IndexingError, RagError, UsageError
 from rag.base.types import Passage
 from rag.retrieval.newest import date_of
@@ -125,7 +125,7 @@ def test_what_cannot_be_one_is_told_in_one_line(manuals: list[Path], tmp_path: P
             untyped.open_index(sources)
         assert "\n" not in str(raised.value)
     with pytest.raises(IndexingError, match="list the documents of each"):
-        list_documents(manuals)
+        untyped.list_documents(manuals)
 
 
 def test_indexes_of_different_analyzers_are_refused(manuals: list[Path], tmp_path: Path) -> None:

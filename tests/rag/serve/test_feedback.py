@@ -165,3 +165,20 @@ def test_another_site_cannot_rate(client: TestClient) -> None:
     body = json.dumps({"answer": ask(client)["id"], "kind": "answers"})
     assert client.post("/feedback", content=body, headers={"Content-Type": "text/plain"}).status_code == 415
     assert client.post("/feedback", json={}, headers={"Origin": "https://evil.example"}).status_code == 403
+
+
+def test_servers_that_share_the_files_store_an_answer_once(service: Service, tmp_path: Path) -> None:
+    file = tmp_path / "feedback.jsonl"
+    apps = [create_app(service, feedback=file) for _ in range(2)]
+    clients = [TestClient(app, base_url="http://localhost") for app in apps]
+    record = dict(events(clients[0], question=QUESTION))["answer"]["record"]
+    opinion = {"answer": record["row"]["id"], "kind": "answers", "row": record["row"], "signature": record["signature"]}
+    assert [client.post("/feedback", json=opinion).status_code for client in clients] == [200, 200]
+    assert len((tmp_path / "feedback.answers.jsonl").read_text("utf-8").splitlines()) == 1
+    assert len(file.read_text("utf-8").splitlines()) == 2
+
+
+def test_a_row_of_lists_in_lists_is_no_answer_of_the_server(client: TestClient) -> None:
+    row = f'{{"id": "q1", "a": {"[" * 600}{"]" * 600}}}'
+    body = f'{{"answer": "q1", "kind": "answers", "row": {row}, "signature": "x"}}'
+    assert client.post("/feedback", content=body, headers={"Content-Type": "application/json"}).status_code == 404
