@@ -159,11 +159,14 @@ def test_a_thread_is_there_again_after_reload_back_and_forward(browse: Open, ser
     ask(page, "and how many arches has it?")
     thread, questions = page.url, asked(served)
     assert "/t/" in thread
+    expect(page.locator(".turn .summary .verdict")).to_have_count(2)
+    page.wait_for_load_state("networkidle")
     before = page.locator(".answer").all_inner_texts()
 
     def check_thread() -> None:
         expect(page.locator(".turn .summary .verdict")).to_have_count(2)
         assert page.url == thread
+        page.wait_for_load_state("networkidle")
         assert page.locator(".answer").all_inner_texts() == before
         expect(page.locator("h2.question")).to_have_text([QUESTION, "and how many arches has it?"])
 
@@ -212,6 +215,7 @@ def test_threads_are_renamed_found_saved_and_deleted_by_keyboard(browse: Open) -
     page.set_viewport_size(PHONE)
     expect(page.locator("#sidebar")).to_be_hidden()
     page.locator("#open-history").press("Enter")
+    expect(page.locator("#history")).to_be_visible()
     page.locator("#history #past summary").press("Enter")
     page.locator("#past").get_by_role("button", name="Delete").press("Enter")
     page.keyboard.press("Enter")
