@@ -225,7 +225,7 @@ class Corpora:
         return passages
 
     def find_texts(self, texts: set[str]) -> Mapping[str, Passage]:
-        """Return the first passage with each of these texts (`folded`), those that the corpora have; reads them all."""
+        """Return the first passage with each of these texts (`fold`), those that the corpora have; reads them all."""
         source = self._read_source()
         if source is not None:
             return by_text(self._passages_of(source), texts)

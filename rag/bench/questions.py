@@ -58,7 +58,10 @@ def _read_files(benchmark: Benchmark, data: Path | None) -> Iterator[BenchQuesti
         if file.qrels is None:
             questions = read_bench_questions(path, file.part, file.passages)
         else:
-            questions = read_judged_questions(path, file.qrels.check(data, benchmark.home))
+            questions = [
+                replace(question, passages=question.passages[: file.passages])
+                for question in read_judged_questions(path, file.qrels.check(data, benchmark.home))
+            ]
         if file.ids is not None:
             questions = _choose(questions, read_ids(file.ids.check(data, benchmark.home)), path)
         if file.count is not None and len(questions) != file.count:
@@ -66,7 +69,7 @@ def _read_files(benchmark: Benchmark, data: Path | None) -> Iterator[BenchQuesti
         for question in questions:
             if question.question.id in ids:
                 raise RagError(f"{benchmark.id}: {path}: question {question.question.id!r} is in another file too")
-            yield replace(question, passages=question.passages[: file.passages])
+            yield question
         ids |= {question.question.id for question in questions}
 
 

@@ -38,8 +38,8 @@ def join(indexes: Mapping[str, Index]) -> Index:
     for indexes without a folder of ours, of different analyzers or of different versions.
     """
     _check_members(indexes)
-    members = {name: _call_after(name, index) for name, index in indexes.items()}
-    first, *_ = members.values()
+    members = {name: _prefix_ids(name, index) for name, index in indexes.items()}
+    first_member, *_ = members.values()
     digest = hashlib.sha256(dumps([[name, index.manifest["checksum"]] for name, index in members.items()]).encode())
     formats = {name for index in members.values() for name in str(index.manifest.get("format", "")).split(", ")}
     manifest = {
@@ -47,10 +47,10 @@ def join(indexes: Mapping[str, Index]) -> Index:
         "passages": sum(index.manifest["passages"] for index in members.values()),
         "untitled": sum(index.manifest["untitled"] for index in members.values()),
         "checksum": f"sha256:{digest.hexdigest()}",
-        "recipe": first.manifest["recipe"],
-        "analyzer": first.manifest.get("analyzer", ""),
+        "recipe": first_member.manifest["recipe"],
+        "analyzer": first_member.manifest.get("analyzer", ""),
     }
-    bm25 = Joined(list(members.values()), first.bm25.config)
+    bm25 = Joined(list(members.values()), first_member.bm25.config)
     return Index(join_names(members), None, manifest, bm25.store, bm25, members=members)
 
 
@@ -69,9 +69,9 @@ def split_id(index: str, identifier: str) -> tuple[str, str]:
 
     For a passage of one index, both as they are.
     """
-    name, separator, rest = identifier.partition(_SEPARATOR)
+    name, separator, own_id = identifier.partition(_SEPARATOR)
     names = split_names(index)
-    return (name, rest) if len(names) > 1 and separator and name in names else (index, identifier)
+    return (name, own_id) if len(names) > 1 and separator and name in names else (index, identifier)
 
 
 def split_names(index: str) -> list[str]:
@@ -87,7 +87,7 @@ def join_names(names: Iterable[str]) -> str:
 def _check_members(indexes: Mapping[str, Index]) -> None:
     if len(indexes) < 2:
         raise UsageError(f"two or more indexes can be searched as one, found {len(indexes)}")
-    (first_name, first), *_ = indexes.items()
+    (first_name, first_index), *_ = indexes.items()
     places: dict[object, str] = {}
     for name, index in indexes.items():
         if not name or _SEPARATOR in name or _NAMES_SEPARATOR in name:
@@ -101,22 +101,22 @@ def _check_members(indexes: Mapping[str, Index]) -> None:
             if place in places:
                 raise UsageError(f"{name} has the same passages as {places[place]}: name one of them")
             places[place] = name
-        if index.bm25.analysis != first.bm25.analysis:
-            analyzers = f"{index.bm25.analysis.name} and {first.bm25.analysis.name}"
+        if index.bm25.analysis != first_index.bm25.analysis:
+            analyzers = f"{index.bm25.analysis.name} and {first_index.bm25.analysis.name}"
             raise IndexingError(
                 f"{name} and {first_name} cannot be searched as one, as they have different analyzers ({analyzers}): "
                 "build the older one again"
             )
 
 
-def _call_after(name: str, index: Index) -> Index:
-    """The same index, whose passages are called after it."""
-    store = _Named(name, index.store)
+def _prefix_ids(name: str, index: Index) -> Index:
+    """The same index, whose passages have its name before their ids."""
+    store = _PrefixedStore(name, index.store)
     return replace(index, store=store, postings=index.bm25.with_store(store))
 
 
-class _Named:
-    """The passages of a store, called after their index."""
+class _PrefixedStore:
+    """The passages of a store, with the name of their index before their ids."""
 
     def __init__(self, name: str, store: Store) -> None:
         self._name, self._store = name, store
@@ -125,8 +125,8 @@ class _Named:
         return [self._rename(passage) for passage in self._store.rows(rows)]
 
     def get(self, identifier: str) -> Passage | None:
-        name, separator, rest = identifier.partition(_SEPARATOR)
-        passage = self._store.get(rest) if separator and name == self._name else None
+        name, separator, own_id = identifier.partition(_SEPARATOR)
+        passage = self._store.get(own_id) if separator and name == self._name else None
         return None if passage is None else self._rename(passage)
 
     def scan(self, first: int = 0) -> Iterator[Passage]:
